@@ -1,0 +1,1 @@
+"""The checks, one module (or package of one file an exercise) for each lesson."""

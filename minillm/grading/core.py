@@ -1,0 +1,113 @@
+"""check, hint and reveal: what a learner calls."""
+
+import inspect
+import random
+
+from minillm.grading import progress_file
+from minillm.grading.frames import where
+from minillm.grading.guard import RESTART, guard, probe
+from minillm.grading.outcome import ERROR, FAIL, NOT_ATTEMPTED, PASS, Outcome
+from minillm.grading.reexport import refuse_reexport, run_watched
+from minillm.grading.reference_source import reference, reference_source
+from minillm.grading.registry import Exercise, Wrong, all_exercises, find
+from minillm.grading.text import Text
+
+
+def check(id: str, answer, seed: int = 0) -> Outcome:
+    """Grade `answer` (the function or class itself) for exercise `id`, and note the result in the progress.
+
+    `seed` chooses the random cases; the default is the same for everybody. Never raises because of the
+    answer: the Outcome says PASS, FAIL, ERROR or NOT ATTEMPTED. UnknownExercise lists the ids there are.
+    """
+    outcome = grade(id, answer, seed)
+    progress_file.note_outcome(outcome)
+    return outcome
+
+
+def grade(id: str, answer, seed: int = 0, accept_reference: bool = False) -> Outcome:
+    """What `check` finds, without noting it. `accept_reference` lets the course test its own solutions."""
+    exercise = find(id)
+    status, key, message = NOT_ATTEMPTED, None, ""
+    if answer is None or answer is Ellipsis:
+        return Outcome(id, status, message, key, exercise.title)
+    try:
+        with guard():
+            if not callable(answer):
+                raise Wrong("not-a-function", f"You gave it a {type(answer).__name__}; {_call(exercise)}.")
+            if not accept_reference:
+                refuse_reexport(exercise, answer)
+            _refuse_other_function(exercise, answer)
+            run_watched(exercise, answer, random.Random(f"{id}/{seed}"))
+        status, message = PASS, ""
+    except Wrong as wrong:
+        status, key = FAIL, wrong.key
+        message = f"{exercise.explain(key)} {wrong.seen}".strip()
+    except NotImplementedError as error:
+        if error.args:  # the untouched stub raises it bare; torch says what it has not implemented
+            status, message = ERROR, _describe(error)
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:  # also SystemExit: an answer may not end the kernel
+        status, message = ERROR, _describe(error)
+    if exercise.captures and status in (FAIL, ERROR) and (reason := probe()):
+        message += "\n" + RESTART.format(reason=reason)
+    return Outcome(id, status, message, key, exercise.title)
+
+
+def hint(id: str) -> Text:
+    """The next hint of exercise `id`, below those already given; one step further at each call."""
+    exercise = find(id)
+    number = progress_file.note_hint(id, len(exercise.hints))
+    total = len(exercise.hints)
+    lines = [f"Hint {n} of {total}: {text}" for n, text in enumerate(exercise.hints[:number], start=1)]
+    if number == total:
+        lines.append(f'That was the last hint. reveal("{id}") shows the solution.')
+    return Text("\n".join(lines))
+
+
+def reveal(id: str) -> Text:
+    """The reference solution of exercise `id`; the progress marks the exercise as revealed."""
+    exercise = find(id)
+    source = reference_source(exercise)
+    progress_file.note_revealed(id)
+    return Text(source, code=True)
+
+
+def answer_or_reference(id: str, answer):
+    """`answer` if it passes, else the reference solution, and a printed line that says so."""
+    outcome = grade(id, answer)
+    if outcome.passed:
+        return answer
+    print(f"{id} is {outcome.status}, so this cell goes on with the reference solution.")
+    return reference(find(id))
+
+
+def _call(exercise: Exercise) -> str:
+    return f'write check("{exercise.id}", {exercise.answer})'
+
+
+def _refuse_other_function(exercise: Exercise, answer) -> None:
+    """Raise Wrong if the answer is meant for another exercise, or cannot be called as this one asks."""
+    name = getattr(answer, "__name__", type(answer).__name__)
+    for other in all_exercises() if name != exercise.answer else []:
+        if other.answer == name:
+            seen = f"{name} belongs to {other.id}; {exercise.id} asks for {exercise.answer}."
+            raise Wrong("another-exercise", f"{seen} For this one, {_call(exercise)}.")
+    try:
+        signature = inspect.signature(answer)
+    except (TypeError, ValueError):  # some functions written in C have none
+        return
+    try:
+        signature.bind(*exercise.arguments)
+    except TypeError:
+        wanted = f"{exercise.answer}({', '.join(exercise.arguments)})"
+        raise Wrong("wrong-signature", f"It calls {wanted}; yours is {name}{signature}.") from None
+
+
+def _describe(error: BaseException) -> str:
+    """Type and text of an exception, and the learner's line that raised it."""
+    place = where(error)
+    if isinstance(error, SystemExit):
+        return f"Your answer ends the program ({type(error).__name__}); return a value instead. At {place}"
+    text = f"{type(error).__name__}: {error}".rstrip(": ")
+    return f"{text}\nat {place}" if place else text

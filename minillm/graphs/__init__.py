@@ -1,0 +1,75 @@
+"""One surface for CUDA graphs: torch.cuda's own where there is a GPU, the emulator's elsewhere.
+
+    from minillm.graphs import cuda, device
+
+    g = cuda.CUDAGraph()
+    with cuda.graph(g):
+        out = f(x)          # x was made with device=device
+    g.replay()
+
+With a GPU ``cuda is torch.cuda``.  Without one, or with MINILLM_BACKEND=emulated, ``cuda`` is
+``minillm.graphs.emulator``, which says in its docstring what it does not imitate.
+"""
+
+import os
+
+import torch
+
+from . import emulator
+from .limits import limits
+
+__all__ = ["backend", "choose_backend", "cuda", "device", "limits", "pool_bytes", "warm_up"]
+
+
+def choose_backend(wanted, gpu):
+    """ "cuda" or "emulated".
+
+    wanted: the value of MINILLM_BACKEND, or None or "" where it is not set.
+    gpu:    whether torch can use a CUDA device.
+    Raises ValueError for an unknown value, RuntimeError for "cuda" without a GPU.
+    """
+    if not wanted:
+        return "cuda" if gpu else "emulated"
+    if wanted not in ("cuda", "emulated"):
+        raise ValueError(
+            f"MINILLM_BACKEND is {wanted!r}; expected 'cuda' or 'emulated': set it to one of them, or unset "
+            "it to use the GPU where there is one"
+        )
+    if wanted == "cuda" and not gpu:
+        raise RuntimeError(
+            "MINILLM_BACKEND is 'cuda', but torch.cuda.is_available() is False on this machine: run "
+            "`python -m minillm doctor` to see why, or unset MINILLM_BACKEND to use the emulator"
+        )
+    return wanted
+
+
+backend = choose_backend(os.environ.get("MINILLM_BACKEND"), torch.cuda.is_available())
+cuda = torch.cuda if backend == "cuda" else emulator
+device = "cuda" if backend == "cuda" else "cpu"  # what to pass as device= when making a tensor
+
+
+def warm_up(fn, times=2):
+    """Call ``fn()`` ``times`` times on a side stream, before its capture.
+
+    Libraries initialise lazily (a cuBLAS handle and workspace, autotuning, a kernel's module), and
+    some of what they do then is refused inside a capture.  The side stream is torch's advice:
+    https://docs.pytorch.org/docs/stable/notes/cuda.html#whole-network-capture
+    """
+    side = cuda.Stream()
+    side.wait_stream(cuda.current_stream())
+    with cuda.stream(side):
+        for _ in range(times):
+            fn()
+    cuda.current_stream().wait_stream(side)
+
+
+def pool_bytes(pool):
+    """Bytes that a graph memory pool has taken from the device, dead blocks included.
+
+    pool: what ``cuda.graph_pool_handle()`` or a graph's ``pool()`` returned.
+    """
+    if isinstance(pool, emulator.memory.PoolHandle):
+        known = emulator.memory.Pool.every.get(pool)
+        return known.reserved() if known is not None else 0
+    segments = torch.cuda.memory_snapshot()
+    return sum(s["total_size"] for s in segments if tuple(s["segment_pool_id"]) == tuple(pool))

@@ -1,0 +1,167 @@
+"""progress.json: counted right, never lost, never in the way."""
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+from minillm.grading import check, hint, progress, progress_file
+
+ROOT = Path(__file__).parents[2]
+
+
+def right(busy_us, wall_us):
+    return 1 - busy_us / wall_us
+
+
+def wrong(busy_us, wall_us):
+    return busy_us / wall_us
+
+
+def stub(busy_us, wall_us):
+    raise NotImplementedError
+
+
+def entry(path, id="0.1"):
+    return json.loads(path.read_text(encoding="utf-8"))["exercises"][id]
+
+
+def test_attempts_first_pass_and_misconceptions(progress_path):
+    for answer in (stub, wrong, wrong):
+        check("0.1", answer)
+    assert entry(progress_path)["attempts"] == 2
+    assert entry(progress_path)["first_pass"] is None
+    check("0.1", right)
+    first = entry(progress_path)["first_pass"]
+    assert first.endswith("+00:00")
+    check("0.1", wrong)
+    found = entry(progress_path)
+    assert found["attempts"] == 4 and found["first_pass"] == first and found["status"] == "FAIL"
+    assert found["misconceptions"] == {"busy-fraction": 3}
+
+
+def test_passing_again_keeps_the_first_time(progress_path):
+    check("0.1", right)
+    text = progress_path.read_text(encoding="utf-8").replace(
+        entry(progress_path)["first_pass"], "2020-01-02T03:04"
+    )
+    progress_path.write_text(text, encoding="utf-8")
+    check("0.1", right)
+    assert entry(progress_path)["first_pass"] == "2020-01-02T03:04"
+    assert "2020-01-02 03:04 UTC" in repr(progress())
+
+
+def test_the_board_keeps_what_was_passed():
+    check("0.1", right)
+    check("0.1", stub)
+    board = progress()
+    assert "1 of 6 exercises passed" in repr(board)
+    assert next(row for row in board.rows if row[0] == "0.1")[2] == "PASS"
+    html = board._repr_html_()
+    assert html.count("<tr>") == 7 and "PASS" in html
+
+
+def test_a_board_without_a_file():
+    assert "0 of 6 exercises passed" in repr(progress())
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        '{"version": 1, "exercises": {"0.1": {"attempts": "many"}}}',
+        "",
+        "{",
+        "[]",
+        '{"version": 1}',
+        '{"version": 99, "exercises": {}}',
+        '{"version": 1, "exercises": {"0.1": 3}}',
+    ],
+)
+def test_a_damaged_file_is_set_aside(progress_path, damaged):
+    progress_path.write_text(damaged, encoding="utf-8")
+    with pytest.warns(UserWarning, match="it was kept as progress.damaged-"):
+        assert check("0.1", right).passed
+    aside = list(progress_path.parent.glob("progress.damaged-*.json"))
+    assert [path.read_text(encoding="utf-8") for path in aside] == [damaged]
+    assert entry(progress_path)["attempts"] == 1
+
+
+def test_two_damaged_files_are_both_kept(progress_path):
+    for damaged in ("first", "second"):
+        progress_path.write_text(damaged, encoding="utf-8")
+        with pytest.warns(UserWarning):
+            hint("0.1")
+    aside = progress_path.parent.glob("progress.damaged-*.json")
+    assert {path.read_text(encoding="utf-8") for path in aside} == {"first", "second"}
+
+
+def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("not a folder")
+    monkeypatch.setenv("MINILLM_PROGRESS", str(tmp_path / "file" / "progress.json"))
+    with pytest.warns(UserWarning, match="kept until the kernel stops"):
+        assert check("0.1", right).passed
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # it is said once
+        check("0.1", wrong)
+        assert "1 of 6 exercises passed" in repr(progress())
+    assert progress_file.read()["0.1"]["attempts"] == 2
+
+
+def test_a_file_that_cannot_be_read_is_not_replaced(progress_path):
+    progress_path.mkdir()
+    with pytest.warns(UserWarning, match="cannot be read"):
+        assert check("0.1", right).passed
+    assert progress_path.is_dir() and progress_file.read()["0.1"]["attempts"] == 1
+
+
+def test_a_write_that_fails_leaves_the_old_file(progress_path, monkeypatch):
+    check("0.1", right)
+    before = progress_path.read_text(encoding="utf-8")
+
+    def no_space(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", no_space)
+    with pytest.warns(UserWarning, match="No space left"):
+        assert check("0.1", wrong).status == "FAIL"
+    assert progress_path.read_text(encoding="utf-8") == before
+    assert [path.name for path in progress_path.parent.iterdir()] == ["progress.json"]
+
+
+WRITER = """
+import sys
+from minillm.grading import progress_file
+from minillm.grading.outcome import Outcome
+for _ in range(40):
+    progress_file.note_outcome(Outcome(sys.argv[1], "FAIL", "", "slip"))
+    progress_file.note_outcome(Outcome("0.1", "FAIL", "", "slip"))
+"""
+
+
+def test_kernels_that_write_at_the_same_time_lose_nothing(progress_path):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", WRITER]
+    running = [subprocess.Popen([*command, id], env=environment) for id in ("1.1", "1.2")]
+    assert [process.wait(timeout=60) for process in running] == [0, 0]
+    assert entry(progress_path, "1.1")["attempts"] == entry(progress_path, "1.2")["attempts"] == 40
+    assert entry(progress_path)["attempts"] == 80
+
+
+def test_the_file_lies_in_the_course_folder(tmp_path, monkeypatch):
+    monkeypatch.delenv("MINILLM_PROGRESS")
+    course = tmp_path / "course"
+    (course / "exercises" / "deeper").mkdir(parents=True)
+    monkeypatch.chdir(course / "exercises" / "deeper")
+    assert progress_file.location() == Path.cwd() / "progress.json"
+    (course / "notebooks").mkdir()
+    assert progress_file.location() == course / "progress.json"
+
+
+def test_a_chosen_file_in_a_new_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("MINILLM_PROGRESS", str(tmp_path / "new" / "mine.json"))
+    check("0.1", right)
+    assert entry(tmp_path / "new" / "mine.json")["status"] == "PASS"

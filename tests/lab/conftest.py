@@ -1,0 +1,46 @@
+"""What the tests of experiments and records share: an empty registry, a pretended GPU, records."""
+
+import pytest
+
+RUN = {
+    "gpu": "NVIDIA H200",
+    "torch": "2.11.0+cu130",
+    "date": "2026-11-29",
+    "compute_capability": "9.0",
+    "driver": "580.1",
+    "cuda": "13.0",
+    "python": "3.12.3",
+    "cpu": "a CPU",
+    "add_us": 12.3,
+}
+
+
+@pytest.fixture
+def run_info():
+    return dict(RUN)
+
+
+@pytest.fixture
+def registry(monkeypatch, tmp_path):
+    """Experiments of this test alone, and a folder of records that is empty; no GPU."""
+    from minillm.lab import experiments, live_or_recorded, records
+
+    folder = tmp_path / "records"
+    folder.mkdir()
+    monkeypatch.setattr(experiments, "_registered", {})
+    monkeypatch.setattr(live_or_recorded, "_live", {})
+    monkeypatch.setattr(records, "FOLDER", folder)
+    monkeypatch.delenv("MINILLM_RECORD", raising=False)
+    monkeypatch.setattr(live_or_recorded, "on_gpu", lambda: False)
+    return folder
+
+
+@pytest.fixture
+def on_h200(registry, monkeypatch):
+    """Pretends that this process runs on an H200."""
+    from minillm.lab import live_or_recorded
+
+    monkeypatch.setattr(live_or_recorded, "on_gpu", lambda: True)
+    monkeypatch.setattr(live_or_recorded, "live_run", lambda: {"gpu": RUN["gpu"], "torch": RUN["torch"]})
+    monkeypatch.setattr(live_or_recorded, "provenance", lambda: dict(RUN))
+    return registry
