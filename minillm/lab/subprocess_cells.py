@@ -46,12 +46,21 @@ class Outcome:
         return "\n".join(lines) or "(ran without an error and printed nothing)"
 
 
+class Outcomes(list):
+    """A list of ``Outcome``s that a cell shows as text: one as it is, several with their numbers."""
+
+    def __repr__(self) -> str:
+        if len(self) == 1:
+            return repr(self[0])
+        return "\n\n".join(f"[{number}] {outcome!r}" for number, outcome in enumerate(self))
+
+
 def _without_advice(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if line.strip() and not line.startswith(_ADVICE))
 
 
-def in_subprocess(snippets: str | list[str], timeout: float = 60.0) -> list[Outcome]:
-    """Run each snippet of Python in a worker process and return one ``Outcome`` for each, in order.
+def in_subprocess(snippets: str | list[str], timeout: float = 60.0) -> Outcomes:
+    """Run each snippet of Python in a worker process; returns a list with an ``Outcome`` for each, in order.
 
     The snippets share one worker, each with a namespace of its own. The worker is replaced when it has
     died, when a snippet took longer than ``timeout`` seconds, and when it can no longer capture a graph or
@@ -59,7 +68,7 @@ def in_subprocess(snippets: str | list[str], timeout: float = 60.0) -> list[Outc
     cannot be started at all.
     """
     snippets = [snippets] if isinstance(snippets, str) else list(snippets)
-    outcomes: list[Outcome] = []
+    outcomes = Outcomes()
     worker = None
     try:
         for snippet in snippets:

@@ -12,6 +12,8 @@ import torch
 from .queue_ahead import spans_without_gaps
 from .wording import short
 
+profiler_used = False  # `profile` sets it
+
 
 def on_gpu() -> bool:
     """Whether timings here are a GPU's: a GPU is present and the emulator was not asked for."""
@@ -45,19 +47,24 @@ class Stat:
 
 @dataclass(frozen=True)
 class Timing:
-    """What `measure` found; every field in microseconds. ``device`` is the GPU's name, or "cpu"."""
+    """What `measure` found; every field in microseconds. ``device`` is the GPU's name, or "cpu".
+
+    ``after_profiler``: `profile` was used in this process before, which makes launches slower ever after.
+    """
 
     submit_us: Stat
     gpu_us: Stat | None
     wall_us: Stat
     warmup: int
     device: str
+    after_profiler: bool = False
 
     def __str__(self) -> str:
         gpu = f"GPU {self.gpu_us}" if self.gpu_us else "GPU not timed"
+        caution = " · after a profiler: launches are slower in this process" if self.after_profiler else ""
         return (
             f"submit {self.submit_us} · {gpu} · wall {self.wall_us}\n"
-            f"median of {self.wall_us.n} after {self.warmup} warm-up calls · {self.device}"
+            f"median of {self.wall_us.n} after {self.warmup} warm-up calls · {self.device}{caution}"
         )
 
     def speedup_over(self, other: Timing) -> float:
@@ -108,7 +115,9 @@ def measure(fn: Callable, *, warmup: int = 3, repeats: int = 20, queue_ahead: bo
     if gpu and queue_ahead:
         spans = spans_without_gaps(fn, repeats, max(submit))
     device = torch.cuda.get_device_name() if gpu else "cpu"
-    return Timing(Stat.of(submit), Stat.of(spans) if gpu else None, Stat.of(wall), warmup, device)
+    return Timing(
+        Stat.of(submit), Stat.of(spans) if gpu else None, Stat.of(wall), warmup, device, profiler_used
+    )
 
 
 def _one_call(fn: Callable, gpu: bool) -> tuple[float, float, float]:
