@@ -32,8 +32,7 @@ POSIX_ONLY = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "termios", "tty
 LINES, EMULATOR_LINES = 160, 200
 # Other files that are longer, and why.
 LONGER = {
-    "lab/experiments/launch.py": "all of lesson 01's experiments, one short function each",
-    "lab/figures/launch.py": "all of lesson 01's figures, one short function each",
+    "lab/figures/step.py": "the figures of one decode step, one short function each",
 }
 
 

@@ -8,10 +8,10 @@ from . import emulator
 
 
 class Limits(str):
-    """Markdown text that a notebook renders and a terminal prints."""
+    """A list that a terminal prints and a notebook shows folded."""
 
     def _repr_markdown_(self) -> str:
-        return str(self)
+        return f"<details><summary>What the emulator does not imitate</summary>\n\n{self}\n\n</details>"
 
     __repr__ = str.__str__
 

@@ -25,6 +25,7 @@ PUBLIC = {
     "Result": "results",
     "figure": "figures.style",
     "palette": "figures.style",
+    "percent": "wording",
     "show": "figures.show",
     "draw_schedule": "figures.timeline",
     "draw_timeline": "figures.timeline",

@@ -11,6 +11,7 @@ import ast
 import hashlib
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from .results import MISSING
 
@@ -103,6 +104,17 @@ def _stamp_of(cell: dict, before: Sequence[dict]) -> str:
     draws_earlier = "gpu" in cell["metadata"].get("tags", ()) and not experiments_named(source)
     earlier = [_source_of(one) for one in before if one["cell_type"] == "code"] if draws_earlier else []
     return cell_stamp(source, earlier)
+
+
+def shows_old_source(output: dict) -> bool:
+    """Whether an output of ``lab.source`` shows lines that its file no longer holds."""
+    shown = output.get("data", {}).get("text/plain", "")
+    shown = shown if isinstance(shown, str) else "".join(shown)
+    headed = re.match(r"# (minillm/\S+\.py), line \d+\n", shown)
+    if not headed:
+        return False
+    path = Path(__file__).resolve().parents[2] / headed[1]
+    return not path.exists() or shown[headed.end() :].rstrip() not in path.read_text(encoding="utf-8")
 
 
 def placeholder_output() -> dict:

@@ -14,6 +14,8 @@ from pathlib import Path
 from .html_copy import WIDGET_VIEW
 from .notebook_file import Failed
 
+LIVE_ONLY = "live-only"  # the tag of a cell that speaks of the reader's own machine: nothing of it is stored
+
 
 def write_back(path: Path, executed, machine: dict[str, str | None]) -> None:
     """Replaces the outputs in the notebook file at ``path`` by those of ``executed``, the same notebook, run.
@@ -39,6 +41,8 @@ def write_back(path: Path, executed, machine: dict[str, str | None]) -> None:
         if cell.cell_type != "code":
             continue
         cell.outputs, cell.execution_count = publishable_outputs(ran.outputs), None
+        if LIVE_ONLY in cell.metadata.get("tags", ()):
+            cell.outputs = []
         found = machine_paths(json.dumps(cell.outputs, ensure_ascii=False))
         if found:
             raise Failed(f"the output of cell {cell.id} names a path of this machine: {found[0]}")

@@ -10,5 +10,6 @@ def test_the_list_is_numbered_and_names_the_clock():
     assert lines[0].startswith("1. Time.") and "``" not in limits()
 
 
-def test_it_renders_as_markdown_and_prints_as_text():
-    assert limits()._repr_markdown_() == repr(limits()) == str(limits())
+def test_a_terminal_prints_it_and_a_notebook_folds_it():
+    assert repr(limits()) == str(limits()) and str(limits()) in limits()._repr_markdown_()
+    assert limits()._repr_markdown_().startswith("<details><summary>")

@@ -13,6 +13,7 @@ from minillm.lab.freshness import (
     is_stale,
     needs_recording,
     placeholder_output,
+    shows_old_source,
     stamp_cell,
 )
 
@@ -142,3 +143,16 @@ def test_a_gpu_cell_that_names_no_experiment_depends_on_those_above_it(run_info)
     assert not is_stale(drawn, before=[measured]) and is_stale(drawn, before=[])
     change_the_experiment()
     assert is_stale(drawn, before=[measured]) and not is_stale(plain, before=[measured])
+
+
+def test_shown_source_is_old_when_its_file_reads_otherwise():
+    import inspect
+
+    from minillm.lab import wording
+
+    text = f"# minillm/lab/wording.py, line 11\n{inspect.getsource(wording.percent).rstrip()}"
+    output = {"output_type": "display_data", "data": {"text/plain": text}}
+    assert not shows_old_source(output)
+    assert shows_old_source({"data": {"text/plain": text.replace("fraction", "share")}})
+    assert shows_old_source({"data": {"text/plain": text.replace("wording.py", "gone.py")}})
+    assert not shows_old_source({"data": {"text/plain": "12 µs"}}) and not shows_old_source({"text": "12 µs"})

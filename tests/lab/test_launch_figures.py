@@ -2,7 +2,7 @@
 
 import pytest
 
-from minillm.lab.figures import launch as draw
+from minillm.lab.figures import launch, step
 from minillm.lab.results import Origin, Result
 from minillm.lab.timeline import Span, Timeline
 
@@ -13,7 +13,8 @@ RUN = {"gpu": "NVIDIA Test", "torch": "2.11.0+cu130", "date": "2026-01-02"}
 def shown(monkeypatch):
     """The (figure, alternative text) pairs that were shown."""
     seen = []
-    monkeypatch.setattr(draw, "show", lambda fig, alt: seen.append((fig, alt)))
+    for module in (launch, step):
+        monkeypatch.setattr(module, "show", lambda fig, alt: seen.append((fig, alt)))
     return seen
 
 
@@ -35,7 +36,7 @@ def sweep(preset, walls, busy, kernels=100):
         }
         for batch, wall, work in zip((1, 8, 64, 256), walls, busy, strict=True)
     ]
-    return result(f"launch/batch-sweep/{preset}", {"rows": rows})
+    return result(f"step/batch-sweep/{preset}", {"rows": rows})
 
 
 def step_timeline():
@@ -48,7 +49,7 @@ def step_timeline():
 def timeline_result():
     line = step_timeline().to_json()
     times = {"eager_us": 47.0, "graph_us": 12.0, "graph_submit_us": 3.0}
-    return result("launch/timeline/tiny/B=1", {**times, "eager": line, "graph": line})
+    return result("step/timeline/tiny/B=1", {**times, "eager": line, "graph": line})
 
 
 SWEEPS = [
@@ -56,19 +57,29 @@ SWEEPS = [
     sweep("llama-1b", (2000, 2000, 2000, 2000), (500, 999, 1000, 1900)),
     sweep("llama3-8b", (4000, 4000, 4000, 4000), (3000, 3900, 4000, 4000)),
 ]
+# Half idle where graph ÷ eager crosses 0.5: half way from 4 µs (0.4) to 10 µs (0.6).
+ALONE = result(
+    "launch/kernel-length", {"floats": [1, 2, 3], "eager_us": [10, 10, 16.7], "graph_us": [1, 4, 10]}
+)
+
+
+def length_figure(results):
+    step.idle_against_kernel_length(results[0], results[1:])
+
+
 CASES = [
     (
-        draw.one_kernel,
+        launch.one_kernel,
         result("launch/one-kernel", {"submit_us": 9.0, "kernel_us": 1.5, "wall_us": 20.0}),
         ["CPU 6 × as long"],
     ),
     (
-        draw.unsynchronised,
+        launch.unsynchronised,
         result("launch/x", {"host_us": 50.0, "synchronised_us": 1010.0, "events_us": 1000.0}),
         ["misses 95 %"],
     ),
     (
-        draw.chain,
+        launch.chain,
         result(
             "launch/chain",
             {"kernels": [1, 11, 21], "wall_us": [20, 100, 180], "graph_wall_us": [10, 22, 34]},
@@ -76,19 +87,19 @@ CASES = [
         ["8.0 µs launched by itself", "1.20 µs in a graph"],
     ),
     (
-        draw.where,
+        launch.where,
         result(
             "launch/where",
             {"python": 0.5, "launch": 4.5, "dispatcher": 6.5, "allocator": 8.5, "module": 10.0},
         ),
         ["4.0 of the 10.0 µs"],
     ),
-    (draw.census, timeline_result(), ["4 kernels", "median 1.0 µs"]),
-    (draw.timeline, timeline_result(), ["79\N{NO-BREAK SPACE}%"]),
-    (draw.eager_over_graph, timeline_result(), ["47 µs eager", "12 µs as a graph"]),
-    (draw.batch_sweep, SWEEPS, ["tiny not up to 256", "llama-1b from batch 64", "llama3-8b from batch 1"]),
-    (draw.idle_against_kernel_length, SWEEPS, ["launch, 20 µs"]),
-    (draw.floor, SWEEPS, ["llama-1b: eager 10 ×, graph 2.5 × the floor"]),
+    (step.census, timeline_result(), ["4 kernels", "median 1.0 µs"]),
+    (step.timeline, timeline_result(), ["79\N{NO-BREAK SPACE}%"]),
+    (step.eager_over_graph, timeline_result(), ["3.9 × shorter"]),
+    (step.batch_sweep, SWEEPS, ["tiny not up to 256", "llama-1b from batch 64", "llama3-8b from batch 1"]),
+    (length_figure, [ALONE, *SWEEPS], ["shorter than 7 µs"]),
+    (step.floor, SWEEPS, ["llama-1b: eager 10 ×, graph 2.5 × the floor"]),
 ]
 
 
@@ -107,15 +118,16 @@ def test_a_missing_result_is_a_placard_and_no_number(shown, figure, data, _):
     many = isinstance(data, list)
     figure([result(one.name, None) for one in data] if many else result(data.name, None))
     [(fig, _)] = shown
-    assert "to be recorded on a GPU" in [text.get_text() for text in fig.axes[0].texts]
-    assert not fig.axes[0].lines and not fig.axes[0].patches
+    for ax in fig.axes:
+        assert "to be recorded on a GPU" in [text.get_text() for text in ax.texts]
+        assert not ax.lines and not ax.patches
 
 
 def test_a_live_sweep_is_drawn_beside_the_recorded_one(shown):
     recorded = SWEEPS[0]
     live = result(recorded.name, recorded.data, "live", beside=[recorded])
-    draw.batch_sweep([live, *SWEEPS[1:]])
-    labels = [line.get_label() for line in shown[0][0].axes[0].lines]
+    step.batch_sweep([live, *SWEEPS[1:]])
+    labels = [line.get_label() for line in shown[0][0].axes[1].lines]
     assert "tiny" in labels and "tiny, recorded on NVIDIA Test" in labels
 
 
@@ -123,5 +135,20 @@ def test_a_gpu_without_a_datasheet_has_no_floor(shown):
     unknown = sweep("tiny", (1000,) * 4, (100,) * 4)
     for row in unknown.data["rows"]:
         row["floor_us"] = None
-    draw.floor([unknown])
+    step.floor([unknown])
     assert "floor" not in shown[0][0].texts[0].get_text()
+
+
+def test_the_table_has_what_one_kernel_takes():
+    missing = result("step/batch-sweep/llama3-8b", None)
+    text = repr(step.per_kernel([SWEEPS[0], missing]))
+    assert "| tiny | 100 | 1.0 µs | 10.0 µs | 2.5 µs |" in text
+    assert "| llama3-8b | to be recorded on a GPU |" in text and "recorded on NVIDIA Test" in text
+
+
+@pytest.mark.parametrize(
+    "graph, eager, half",
+    [([1, 4, 10], [10, 10, 12.5], 5.5), ([5, 9], [10, 10], 5), ([1, 2], [10, 10], 2)],
+)
+def test_where_the_gpu_idles_half_of_the_time(graph, eager, half):
+    assert step.half_idle_us({"graph_us": graph, "eager_us": eager}) == pytest.approx(half)

@@ -1,4 +1,4 @@
-"""Lesson 01: what a kernel launch costs, and what a decode step pays for a thousand of them.
+"""Lesson 01: what one launch costs, and where the cost lies.
 
 Every function here runs on a CUDA GPU only, and returns numbers that survive JSON.
 """
@@ -10,20 +10,14 @@ import time
 
 import torch
 
-from ...config import ModelConfig, default_dtype
+from ...config import default_dtype
 from ...graphs import cuda, warm_up
-from ...model import Transformer
-from ..decode_setup import decode_step
-from ..devices import device_named
-from ..fit import fits
 from ..profile import profile
-from ..roofline import bandwidth_floor_us
 from ..timing import measure
-from . import DoesNotFit, experiment
+from . import experiment
 
 CHAIN = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
-BATCHES = (1, 8, 64, 256)
-CONTEXT, MAX_CONTEXT = 400, 512  # tokens; the plain attention reads the whole width of its block tables
+SIZES = tuple(2**k for k in (10, 16, 18, 20, 21, 22, 23, 24, 25, 26))  # floats
 
 
 def submit_us(call, calls: int = 500, repeats: int = 9) -> float:
@@ -91,6 +85,27 @@ def chain() -> dict:
     return rows
 
 
+@experiment("launch/kernel-length", claim="C11", uses=[captured, SIZES])
+def kernel_length() -> dict:
+    """100 ``add_``s on ever larger tensors, launched one by one and as a graph: µs for each of them.
+
+    The graph's time is the GPU's own, gaps between nodes included, taken without a profiler.
+    """
+    rows = {"floats": [], "eager_us": [], "graph_us": []}
+    for size in SIZES:
+        x = torch.zeros(size, device="cuda")
+
+        def run(x=x):
+            for _ in range(100):
+                x.add_(1)
+
+        eager, replay = measure(run, repeats=9), measure(captured(run).replay, repeats=9)
+        rows["floats"].append(size)
+        rows["eager_us"].append(eager.wall_us.median / 100)
+        rows["graph_us"].append(replay.wall_us.median / 100)
+    return rows
+
+
 class Negate(torch.nn.Module):
     """The thinnest module there is: one kernel."""
 
@@ -114,67 +129,6 @@ def where() -> dict:
             "allocator": submit_us(lambda: x.neg()),
             "module": submit_us(lambda: module(x)),
         }
-
-
-def need(preset: str, batch: int) -> None:
-    """Refuse a shape that this GPU cannot hold: a claim is never tested on another shape."""
-    if not fits(preset, batch, MAX_CONTEXT):
-        raise DoesNotFit(f"{preset} at batch {batch} does not fit this GPU's free memory")
-
-
-@experiment(
-    "launch/timeline/{preset}/B={batch}", claim="C2", uses=[need, captured, decode_step], own_process=True
-)
-def timeline(preset: str, batch: int) -> dict:
-    """One decode step on the profiler's timeline, eager and as a graph; and µs of each without profiler."""
-    need(preset, batch)
-    step = decode_step(preset, batch)
-    graph = captured(step)
-    eager, replay = measure(step, repeats=7), measure(graph.replay, repeats=7)
-    times = {
-        "eager_us": eager.wall_us.median,
-        "graph_us": replay.wall_us.median,
-        "graph_submit_us": replay.submit_us.median,
-    }
-    return {**times, "eager": profile(step).to_json(), "graph": profile(graph.replay).to_json()}
-
-
-def step_times(step) -> dict:
-    """One decode step eager and as a graph: medians and interquartile ranges, µs."""
-    eager, replay = measure(step, repeats=7), measure(captured(step).replay, repeats=7)
-    return {
-        "submit_us": eager.submit_us.median,
-        "wall_us": eager.wall_us.median,
-        "wall_iqr_us": eager.wall_us.iqr,
-        "graph_submit_us": replay.submit_us.median,
-        "graph_us": replay.wall_us.median,
-        "graph_iqr_us": replay.wall_us.iqr,
-    }
-
-
-@experiment(
-    "launch/batch-sweep/{preset}",
-    claim="C11",
-    uses=[need, step_times, captured, decode_step, BATCHES],
-    own_process=True,
-)
-def batch_sweep(preset: str) -> dict:
-    """A decode step (context 400, block tables 512 wide) over batch sizes, as far as they fit.
-
-    Everything is timed first and profiled afterwards, since a process that has used the profiler
-    launches more slowly ever after. ``floor_us`` is bytes ÷ the datasheet's bandwidth at that batch, or
-    None for a GPU that is not in `lab.devices`.
-    """
-    need(preset, BATCHES[0])
-    batches = [batch for batch in BATCHES if fits(preset, batch, MAX_CONTEXT)]
-    card, config = device_named(torch.cuda.get_device_name()), ModelConfig.preset(preset)
-    model = Transformer(config)
-    rows = [{"batch": batch, **step_times(decode_step(preset, batch, model=model))} for batch in batches]
-    for row in rows:
-        seen = profile(decode_step(preset, row["batch"], model=model))
-        row |= {"busy_us": seen.busy_us, "kernels": len(seen.kernels)}
-        row["floor_us"] = card and bandwidth_floor_us(config, row["batch"], CONTEXT, card.bandwidth_gb_per_s)
-    return {"rows": rows}
 
 
 @experiment("launch/bandwidth")
