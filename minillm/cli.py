@@ -84,7 +84,7 @@ def run(arguments: list[str]) -> int:
     parser.add_argument(
         "--timeout", type=float, default=600, metavar="SECONDS", help="that one cell may take"
     )
-    parser.add_argument("--jobs", type=int, metavar="N", help="notebooks at the same time")
+    parser.add_argument("--jobs", type=_count, metavar="N", help="notebooks at the same time")
     options = parser.parse_args(arguments)
     from minillm.lab.report import table
     from minillm.lab.runner import CannotRun, run_notebooks
@@ -124,6 +124,12 @@ def build(arguments: list[str]) -> int:
     from minillm.grading.build import main as build_main
 
     return build_main(arguments)
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is no number of notebooks; give 1 or more")
+    return int(text)
 
 
 def _say(line: str) -> None:

@@ -116,7 +116,10 @@ def main(arguments):
             print(python_of(prefix))
             return 0
         stamp = os.path.join(prefix, "minillm-course.stamp")
-        installed = open(stamp).read() if os.path.exists(stamp) else ""
+        installed = ""
+        if os.path.exists(stamp):
+            with open(stamp) as file:
+                installed = file.read()
         if installed == fingerprint():
             return 0
         if not has_pip(python_of(prefix)):

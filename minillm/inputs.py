@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from .checks import check_context, check_decode_inputs, check_ids, check_table
 from .config import ModelConfig, default_device
+from .validation import check_context, check_decode_inputs, check_ids, check_table
 
 if TYPE_CHECKING:
     from .kv_cache import PagedKVCache

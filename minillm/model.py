@@ -13,11 +13,11 @@ from torch import nn
 from torch.nn import functional as F
 
 from .attention import context_slots, paged_attention
-from .checks import check_cache, checked_prompt
 from .config import ModelConfig, default_device, default_dtype
 from .inputs import DecodeInputs
 from .kv_cache import PagedKVCache
 from .layers import RMSNorm, SwiGLU, apply_rope, rope_tables
+from .validation import check_cache, checked_prompt
 
 Ids = list[int] | torch.Tensor  # [n] numbers on the host, or an int64 or int32 tensor
 

@@ -165,3 +165,10 @@ def test_ctrl_c_is_not_a_traceback(monkeypatch, capsys):
     monkeypatch.setitem(cli.COMMANDS, "run", interrupted)
     assert cli.main(["run"]) == 130
     assert capsys.readouterr().err == "interrupted\n"
+
+
+@pytest.mark.parametrize("jobs", ["0", "-1", "two"])
+def test_a_number_of_jobs_is_checked(course, run_calls, capsys, jobs):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["run", "--jobs", jobs])
+    assert ended.value.code == 2 and "give 1 or more" in capsys.readouterr().err

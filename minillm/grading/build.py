@@ -68,6 +68,9 @@ def build(
             "checkout of the course; an installed minillm comes with its exercises built."
         )
         return 2
+    if not any(folder.glob("solutions/*.ipynb")) and not any(folder.glob("notebooks/*.ipynb")):
+        say(f"There is no notebook in solutions/ or notebooks/ of {folder}: nothing to build here.")
+        return 2
     try:
         targets, kept = plan(folder)
     except BuildError as error:

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from minillm.grading.answer_cell import check_answer_cell
 from minillm.grading.build_files import place_first_cell, read, source_hash, strip_outputs, text_of
 from minillm.grading.reference_source import HEADING
 from minillm.grading.solution_cells import (
     BuildError,
     blank,
-    check_answer_cell,
     checked_ids,
     has_markers,
     known,
@@ -94,7 +94,7 @@ def _exercise_text(notebook) -> str:
 def _reference_text(number: str, answers: dict[str, str]) -> str:
     sections = [f"{HEADING.format(id=id)}\n{source.strip()}\n" for id, source in answers.items()]
     # As ruff format has it: two blank lines above a definition, one above an import.
-    imports_first = sections[0].splitlines()[1].startswith(("import", "from")) if sections else True
+    imports_first = sections[0].split("\n")[1].startswith(("import", "from")) if sections else True
     return HEADER.format(number=number) + ("\n" if imports_first else "\n\n") + "\n\n".join(sections)
 
 

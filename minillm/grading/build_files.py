@@ -15,7 +15,7 @@ def read(path: Path):
     try:
         cells = json.loads(path.read_text(encoding="utf-8")).get("cells", [])
         notebook = read_notebook(path)
-    except (Failed, ValueError, AttributeError, OSError) as error:
+    except (Failed, ValueError, AttributeError, OSError, RecursionError) as error:
         raise BuildError(str(error)) from None
     if not all(cell.get("id") for cell in cells):
         raise BuildError("a cell has no id; open and save the notebook in JupyterLab, which gives it one")
@@ -57,7 +57,8 @@ def source_hash(notebook) -> str:
 
 
 def write(path: Path, text: str) -> None:
-    """Replace a file in one step, so that nobody meets half of it."""
+    """Replace a file in one step, so that nobody meets half of it. A link stays, and leads to the new one."""
+    path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(path.name + ".tmp")
     unfinished.write_text(text, encoding="utf-8", newline="\n")

@@ -41,6 +41,4 @@ def has_stale_output(cell, before=()) -> bool:
     """Stale, or an output of which nobody says where it was recorded. ``before`` are the cells above."""
     if cell.cell_type != "code" or not cell.outputs or all(map(freshness.is_placeholder, cell.outputs)):
         return False
-    if any(map(freshness.shows_old_source, cell.outputs)):
-        return True
     return not freshness.is_recorded(cell) or freshness.is_stale(cell, before)

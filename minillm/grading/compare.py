@@ -5,8 +5,8 @@ misconception would answer. An answer is then recognised by what it returns, how
 """
 
 import copy
-import math
 from collections.abc import Callable, Sequence
+from math import isclose  # by name, since an answer may put something else into the module
 
 from minillm.grading.registry import Wrong
 
@@ -38,12 +38,16 @@ def compare(
         right, given = truth(*case), copy.deepcopy(case)
         try:
             value = read(answer(*given), right)
-        except Exception:
-            if first_wrong is None:
-                raise
-            continue  # it is wrong already; what it returned elsewhere is enough to tell why
+        except Exception as error:
+            if first_wrong is not None:
+                continue  # it is wrong already; what it returned elsewhere is enough to tell why
+            called_with = f"It was called with {describe(*case)}."
+            if isinstance(error, Wrong):
+                raise Wrong(error.key, f"{error.seen} {called_with}".strip()) from None
+            error.called_with = [called_with]
+            raise
         if any(isinstance(each, list) and each != before for each, before in zip(given, case, strict=True)):
-            raise Wrong("changed-input", f"It was called with {_named(arguments, case)}.")
+            raise Wrong("changed-input", f"It was called with {describe(*case)}.")
         returned.append((case, value))
         if first_wrong is None and not same(value, right, relative):
             first_wrong = f"For {describe(*case)} you return {short(value)}; right is {short(right)}."
@@ -61,11 +65,13 @@ def number(value, _right=None) -> float:
     if value is None:
         raise Wrong("returned-nothing")
     try:
-        if isinstance(value, (bool, str)):
+        if isinstance(value, (bool, str, bytes, bytearray)) or getattr(value, "ndim", 0):
             raise TypeError
-        return float(value)
+        return float(value.detach() if hasattr(value, "detach") else value)
     except (TypeError, ValueError, RuntimeError):
         raise Wrong("wrong-type", f"It has to be a number; you return {_kind(value)}.") from None
+    except OverflowError:
+        raise Wrong("wrong-type", "Your number is too large for a float.") from None
 
 
 def numbers(value, right: Sequence) -> list[float]:
@@ -73,7 +79,7 @@ def numbers(value, right: Sequence) -> list[float]:
     if value is None:
         raise Wrong("returned-nothing")
     is_list = hasattr(value, "__len__") and hasattr(value, "__getitem__") and getattr(value, "ndim", 1) == 1
-    if not is_list or isinstance(value, (str, dict)):
+    if not is_list or isinstance(value, (str, bytes, bytearray, dict)):
         raise Wrong("wrong-type", f"It has to be a list of numbers; you return {_kind(value)}.")
     if len(value) != len(right):
         raise Wrong("wrong-length", f"There should be {len(right)} values; you return {len(value)}.")
@@ -86,7 +92,7 @@ def same(left, right, relative: float = 1e-5) -> bool:
         return left == right
     if isinstance(left, list):
         return len(left) == len(right) and all(same(a, b, relative) for a, b in zip(left, right, strict=True))
-    return math.isclose(left, right, rel_tol=relative, abs_tol=1e-9)
+    return isclose(left, right, rel_tol=relative, abs_tol=1e-9)
 
 
 def short(value) -> str:
@@ -95,7 +101,11 @@ def short(value) -> str:
         return f"[{', '.join([short(each) for each in value[:8]] + ['...'] * (len(value) > 8))}]"
     if isinstance(value, float):
         return f"{value:.6g}"
-    text = getattr(value, "name", None) or repr(value)
+    name = getattr(value, "name", None)
+    try:
+        text = name if isinstance(name, str) else repr(value)
+    except Exception:  # its own __repr__ fails
+        text = f"a {type(value).__name__}"
     return text if len(text) <= 80 else text[:77] + "..."
 
 

@@ -1,16 +1,18 @@
 """check, hint and reveal: what a learner calls."""
 
-import inspect
 import random
 
 from minillm.grading import progress_file
+from minillm.grading.calling import refuse_uncallable
 from minillm.grading.frames import where
-from minillm.grading.guard import RESTART, guard, probe
+from minillm.grading.guard import guard
 from minillm.grading.outcome import ERROR, FAIL, NOT_ATTEMPTED, PASS, Outcome
+from minillm.grading.probe import RESTART, probe
 from minillm.grading.reexport import refuse_reexport, run_watched
 from minillm.grading.reference_source import reference, reference_source
-from minillm.grading.registry import Exercise, Wrong, all_exercises, find
+from minillm.grading.registry import Wrong, find
 from minillm.grading.text import Text
+from minillm.grading.unfinished import is_untouched, what_is_left
 
 
 def check(id: str, answer, seed: int = 0) -> Outcome:
@@ -32,20 +34,20 @@ def grade(id: str, answer, seed: int = 0, accept_reference: bool = False) -> Out
         return Outcome(id, status, message, key, exercise.title)
     try:
         with guard():
-            if not callable(answer):
-                raise Wrong("not-a-function", f"You gave it a {type(answer).__name__}; {_call(exercise)}.")
             if not accept_reference:
                 refuse_reexport(exercise, answer)
-            _refuse_other_function(exercise, answer)
+            refuse_uncallable(exercise, answer)
             run_watched(exercise, answer, random.Random(f"{id}/{seed}"))
         status, message = PASS, ""
     except Wrong as wrong:
-        status, key = FAIL, wrong.key
-        message = f"{exercise.explain(key)} {wrong.seen}".strip()
+        if explanation := exercise.explain(wrong.key):
+            status, key, message = FAIL, wrong.key, f"{explanation} {wrong.seen}".strip()
+        else:  # the answer raised it
+            status, message = ERROR, _describe(wrong)
     except NotImplementedError as error:
-        if error.args:  # the untouched stub raises it bare; torch says what it has not implemented
-            status, message = ERROR, _describe(error)
-    except (KeyboardInterrupt, GeneratorExit):
+        if not is_untouched(error, exercise):
+            status, message = ERROR, what_is_left(error, exercise) or _describe(error)
+    except KeyboardInterrupt:
         raise
     except BaseException as error:  # also SystemExit: an answer may not end the kernel
         status, message = ERROR, _describe(error)
@@ -82,32 +84,13 @@ def answer_or_reference(id: str, answer):
     return reference(find(id))
 
 
-def _call(exercise: Exercise) -> str:
-    return f'write check("{exercise.id}", {exercise.answer})'
-
-
-def _refuse_other_function(exercise: Exercise, answer) -> None:
-    """Raise Wrong if the answer is meant for another exercise, or cannot be called as this one asks."""
-    name = getattr(answer, "__name__", type(answer).__name__)
-    for other in all_exercises() if name != exercise.answer else []:
-        if other.answer == name:
-            seen = f"{name} belongs to {other.id}; {exercise.id} asks for {exercise.answer}."
-            raise Wrong("another-exercise", f"{seen} For this one, {_call(exercise)}.")
-    try:
-        signature = inspect.signature(answer)
-    except (TypeError, ValueError):  # some functions written in C have none
-        return
-    try:
-        signature.bind(*exercise.arguments)
-    except TypeError:
-        wanted = f"{exercise.answer}({', '.join(exercise.arguments)})"
-        raise Wrong("wrong-signature", f"It calls {wanted}; yours is {name}{signature}.") from None
-
-
 def _describe(error: BaseException) -> str:
-    """Type and text of an exception, and the learner's line that raised it."""
+    """Type and text of an exception, the learner's line that raised it, and the call that led there."""
     place = where(error)
     if isinstance(error, SystemExit):
         return f"Your answer ends the program ({type(error).__name__}); return a value instead. At {place}"
-    text = f"{type(error).__name__}: {error}".rstrip(": ")
-    return f"{text}\nat {place}" if place else text
+    try:
+        text = f"{type(error).__name__}: {error}".rstrip(": ")
+    except Exception:  # its own __str__ fails
+        text = type(error).__name__
+    return "\n".join([text, *([f"at {place}"] if place else []), *getattr(error, "called_with", [])])

@@ -27,12 +27,20 @@ def where(error: BaseException) -> str:
     """ "line 4, total = 1 / 0": the last line of the learner's code on the way to `error`; "" if none."""
     if isinstance(error, SyntaxError) and error.lineno:
         return f"line {error.lineno}, {(error.text or '').strip()}"
-    lines = [
-        (line, linecache.getline(frame.f_code.co_filename, line).strip())
-        for frame, line in traceback.walk_tb(error.__traceback__)
-        if is_learners(frame.f_code.co_filename)
-    ]
-    if not lines:
+    frames = [each for each in traceback.walk_tb(error.__traceback__) if is_learners(_file(each))]
+    if not frames:
         return ""
-    line, text = lines[-1]
-    return f"line {line}, {text}" if text else f"line {line}"
+    text = linecache.getline(_file(frames[-1]), frames[-1][1]).strip()
+    return f"line {frames[-1][1]}" + (f", {text}" if text else "")
+
+
+def origin(error: BaseException):
+    """(code, line) of what raised `error`, or None if that was not the learner's own code."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    if not frames or not is_learners(_file(frames[-1])):
+        return None
+    return frames[-1][0].f_code, frames[-1][1]
+
+
+def _file(frame_and_line) -> str:
+    return frame_and_line[0].f_code.co_filename

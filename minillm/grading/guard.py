@@ -1,25 +1,23 @@
-"""Leave the process as it was, whatever an answer did to it, and find out whether it still can capture."""
+"""Leave the process as it was, whatever an answer did to it."""
 
+import os
 import random
 import sys
+import warnings
 from contextlib import contextmanager, suppress
-
-RESTART = (
-    "Your answer left CUDA in a state that cannot be repaired from here ({reason}). The result above is "
-    "kept; restart the kernel before you go on."
-)
 
 
 @contextmanager
 def guard():
-    """Restore afterwards: random generators (Python, numpy, torch), grad mode, default dtype, current stream.
+    """Restore afterwards: random generators (Python, numpy, torch), torch's grad mode, default dtype, default
+    device and number of threads, the current stream, warnings filters, working folder, stdout and stderr.
 
     What cannot be read or put back is left for `probe` to notice: a poisoned CUDA generator, for one, refuses
     both, and a check must report what the answer did and not an error of the tidying up. CUDA is never
     initialised here.
     """
     ways = []
-    for save in (_python_random, _numpy_random, _torch_settings, _cuda_generator, _current_stream):
+    for save in SAVERS:
         with suppress(Exception):
             ways.append(save())
     try:
@@ -28,29 +26,6 @@ def guard():
         for put_back in ways:
             with suppress(Exception):
                 put_back()
-
-
-def probe() -> str | None:
-    """Capture and replay one addition. None if that works; else the reason, in CUDA's words."""
-    try:
-        import torch
-
-        from minillm.graphs import cuda, device
-
-        number = torch.ones(1, device=device)
-        stream = cuda.Stream()
-        with cuda.stream(stream):
-            number.add_(1)
-        cuda.synchronize()
-        graph = cuda.CUDAGraph()
-        with cuda.graph(graph):
-            number.add_(1)
-        graph.replay()
-        cuda.synchronize()
-        torch.rand(1, device=device)
-        return None if number.item() == 3 else "a replayed addition gave a wrong sum"
-    except Exception as error:
-        return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
 
 
 def _python_random():
@@ -76,6 +51,45 @@ def _torch_settings():
     return put_back
 
 
+def _torch_device():
+    torch = sys.modules["torch"]
+    before = torch.get_default_device()
+
+    def put_back():
+        if torch.get_default_device() != before:
+            torch.set_default_device(None)
+        if torch.get_default_device() != before:  # it was another than torch's own
+            torch.set_default_device(before)
+
+    return put_back
+
+
+def _torch_threads():
+    torch = sys.modules["torch"]
+    before = torch.get_num_threads()
+    return lambda: None if torch.get_num_threads() == before else torch.set_num_threads(before)
+
+
+def _warnings():
+    filters = warnings.catch_warnings()
+    filters.__enter__()
+    return lambda: filters.__exit__(None, None, None)
+
+
+def _working_folder():
+    before = os.getcwd()
+    return lambda: os.chdir(before)
+
+
+def _standard_streams():
+    before = sys.stdout, sys.stderr
+
+    def put_back():
+        sys.stdout, sys.stderr = before
+
+    return put_back
+
+
 def _cuda_generator():
     cuda = sys.modules["torch"].cuda
     state = cuda.get_rng_state() if _in_use(cuda) else None
@@ -92,3 +106,17 @@ def _current_stream():
 
 def _in_use(cuda) -> bool:
     return cuda.is_available() and cuda.is_initialized()
+
+
+SAVERS = (
+    _python_random,
+    _numpy_random,
+    _torch_settings,
+    _torch_device,
+    _torch_threads,
+    _cuda_generator,
+    _current_stream,
+    _warnings,
+    _working_folder,
+    _standard_streams,
+)

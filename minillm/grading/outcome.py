@@ -1,6 +1,7 @@
 """What a check found, and how a notebook shows it."""
 
 import html
+import re
 from dataclasses import dataclass
 
 PASS, FAIL, ERROR, NOT_ATTEMPTED = "PASS", "FAIL", "ERROR", "NOT ATTEMPTED"
@@ -52,7 +53,8 @@ class Outcome:
 
     def _repr_html_(self):
         colour = COLOURS[self.status]
-        body = html.escape("\n".join(self._lines()))
+        code = r"`([^`\n]+)`|(hint\(&quot;[\d.]+&quot;\))"  # names between backticks, and the call of a hint
+        body = re.sub(code, r"<code>\1\2</code>", html.escape("\n".join(self._lines())))
         return (
             f'<div style="border-left:5px solid {colour};padding:0.3em 0.9em">'
             f'<b style="background:{colour};color:#fff;padding:0.1em 0.5em">{self.status}</b> '

@@ -1,15 +1,13 @@
 """The learner's progress.json: read, changed and written so that nothing is ever lost.
 
-{"version": 1, "exercises": {"1.2": {"status": "FAIL", "attempts": 3, "first_pass": null, "hints": 1,
-                                     "revealed": false, "misconceptions": {"ignored-queue": 2}}}}
-
-A damaged file is set aside and kept. Where the file cannot be read or written, the progress lives as long
-as the kernel, and a warning says so once. MINILLM_PROGRESS names another file.
+A damaged file is set aside and kept, and what is whole in it goes on. Where the file cannot be read or
+written, the progress lives as long as the kernel, and a warning says so once. MINILLM_PROGRESS names another
+file.
 """
 
 import json
 import os
-import tempfile
+import shutil
 import time
 import warnings
 from datetime import datetime, timezone
@@ -17,16 +15,22 @@ from pathlib import Path
 
 from minillm.grading.file_lock import locked
 from minillm.grading.outcome import NOT_ATTEMPTED, Outcome
+from minillm.grading.progress_entries import FRESH, VERSION, parse
 
-VERSION = 1
-FRESH = {"status": NOT_ATTEMPTED, "attempts": 0, "first_pass": None, "hints": 0, "revealed": False}
 _in_memory: dict[Path, dict] = {}  # progress of files that cannot be used
 
 
 def location() -> Path:
-    """MINILLM_PROGRESS, else progress.json in the course folder found upwards, else in this folder."""
+    """MINILLM_PROGRESS, else progress.json in the course folder found upwards, else in this folder.
+
+    Where that is a link, what it leads to: the file is replaced at each change, and the link must stay.
+    """
+    return Path(os.path.realpath(_chosen_location()))
+
+
+def _chosen_location() -> Path:
     if chosen := os.environ.get("MINILLM_PROGRESS"):
-        return Path(chosen).absolute()
+        return Path(os.path.expanduser(chosen))
     here = Path.cwd()
     for folder in (here, *here.parents):
         if (folder / "notebooks").is_dir() and (folder / "exercises").is_dir():
@@ -83,28 +87,18 @@ def _load(path: Path) -> dict[str, dict]:
     if path in _in_memory:
         return _in_memory[path]
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        if content["version"] != VERSION:
-            raise ValueError(f"its version is {content['version']!r}, this minillm writes {VERSION}")
-        return {id: _checked({**FRESH, **entry}) for id, entry in content["exercises"].items()}
+        good, damage = parse(path.read_text(encoding="utf-8-sig"))  # some editors begin it with a mark
     except FileNotFoundError:
         return {}
     except OSError as error:
         return _keep_in_memory(path, {}, "read", error)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        return _set_aside(path, error)
+    except UnicodeDecodeError as error:
+        good, damage = {}, str(error)
+    return good if damage is None else _set_aside(path, damage, good)
 
 
-def _checked(entry: dict) -> dict:
-    """The entry; TypeError if a later count or the board would fail on it."""
-    kinds = {"attempts": int, "hints": int, "revealed": bool, "status": str, "first_pass": (str, type(None))}
-    for name, kind in {**kinds, "misconceptions": dict}.items():
-        if not isinstance(entry.get(name, {}), kind):
-            raise TypeError(f"{name} is {entry[name]!r}")
-    return entry
-
-
-def _set_aside(path: Path, reason: Exception) -> dict:
+def _set_aside(path: Path, reason: str, good: dict) -> dict:
+    """Rename the damaged file; the `good` entries are all that goes on."""
     stem = f"{path.stem}.damaged-{time.strftime('%Y%m%d-%H%M%S')}"
     asides = (
         path.with_name(f"{stem}{more}{path.suffix}") for more in ("", *(f"-{n}" for n in range(2, 999)))
@@ -112,10 +106,12 @@ def _set_aside(path: Path, reason: Exception) -> dict:
     aside = next(each for each in asides if not each.exists())
     try:
         os.replace(path, aside)
+        if good:
+            _write(path, {"version": VERSION, "exercises": good})
     except OSError as error:
-        return _keep_in_memory(path, {}, "repaired", error)
+        return _keep_in_memory(path, good, "repaired", error)
     warnings.warn(f"{path.name} is damaged ({reason}); it was kept as {aside.name}", stacklevel=5)
-    return {}
+    return good
 
 
 def _keep_in_memory(path: Path, exercises: dict, what: str, error: OSError) -> dict:
@@ -131,12 +127,14 @@ def _keep_in_memory(path: Path, exercises: dict, what: str, error: OSError) -> d
 def _write(path: Path, content: dict) -> None:
     """Replace the file in one step, so that a reader or a crash never meets half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}-", suffix=".tmp", dir=path.parent)
+    unfinished = path.with_name(f".{path.name}-{os.getpid()}.tmp")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with open(unfinished, "w", encoding="utf-8") as file:
             json.dump(content, file, indent=1, sort_keys=True)
             file.write("\n")
-        os.replace(temporary, path)
+        if path.exists():
+            shutil.copymode(path, unfinished)
+        os.replace(unfinished, path)
     except BaseException:
-        os.unlink(temporary)
+        unfinished.unlink(missing_ok=True)
         raise

@@ -26,10 +26,11 @@ def refuse_reexport(exercise: Exercise, answer) -> None:
 
 @contextmanager
 def watched(exercise: Exercise):
-    """Note every call that the answer makes into the exercise's own code or into its reference solution.
+    """Note every call that the answer makes into the exercise's own code, its reference or the grader.
 
     Yields the set of names called. A profile function sees a call under whatever name it is made. The check
-    itself may use the same functions as its oracle.
+    itself may use the same functions as its oracle. Whoever means to deceive a grader in his own process
+    finds a way; this is for those who did not know that it is no answer.
     """
     reference = f"minillm.grading.reference.lesson{exercise.lesson}.{exercise.answer}"
     forbidden = {id(code): name for name in (*exercise.own, reference) for code in _codes(resolve(name))}
@@ -41,13 +42,30 @@ def watched(exercise: Exercise):
         name = forbidden.get(id(frame.f_code))
         if name is not None and _asked_by_learner(frame.f_back, exercise.check.__code__):
             called.add(name)
+        elif name is None and _is_graders(frame) and is_learners(frame.f_back.f_code.co_filename):
+            called.add(f"{frame.f_globals['__name__']}.{frame.f_code.co_name}")
 
     before = sys.getprofile()
     sys.setprofile(on_event)
     try:
         yield called
+        if not called and sys.getprofile() is not on_event:
+            raise Wrong("unwatched", "Did it call sys.setprofile, or start a profiler?")
     finally:
         sys.setprofile(before)
+
+
+def _is_graders(frame) -> bool:
+    """Whether this is a function of the grader that an answer has no business with, such as an oracle.
+
+    What a check hands to an answer is not: only functions that stand in a module by themselves count. The
+    reference of another exercise, and how to get it, is for everybody.
+    """
+    module, name = frame.f_globals.get("__name__") or "", frame.f_code.co_name
+    if not module.startswith("minillm.grading.") or module.startswith("minillm.grading.reference."):
+        return False
+    code = getattr(frame.f_globals.get(name), "__code__", None)
+    return code is frame.f_code and name != "answer_or_reference"
 
 
 def _asked_by_learner(frame, check) -> bool:

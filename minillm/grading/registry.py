@@ -26,6 +26,8 @@ COMMON_MISTAKES = {
     "wrong-length": "Your function returned the wrong number of values.",
     "wrong-value": "The result is not right, and the grader does not know this mistake.",
     "changed-input": "Your function changed what it was given; the caller's lists must stay as they were.",
+    "unwatched": "Your function took away the grader's profile function (sys.setprofile), so the grader "
+    "could not look on. Take that out.",
 }
 
 
@@ -46,7 +48,8 @@ class Wrong(Exception):
 
 @dataclass(frozen=True)
 class Exercise:
-    """One exercise. `captures` says that an answer can break stream capture for the whole process."""
+    """One exercise. `keywords` are the arguments that have a default, and it; `captures` says that an answer
+    can break stream capture for the whole process."""
 
     id: str
     answer: str
@@ -56,17 +59,19 @@ class Exercise:
     mistakes: dict[str, str]
     check: Callable[[object, random.Random], None]
     own: tuple[str, ...] = ()
+    keywords: dict[str, object] = field(default_factory=dict)
     captures: bool = False
     lesson: str = field(default="", compare=False)
 
-    def explain(self, key: str) -> str:
-        return self.mistakes[key] if key in self.mistakes else COMMON_MISTAKES[key]
+    def explain(self, key: str) -> str | None:
+        """The mistake `key` in words; None if there is no such mistake."""
+        return self.mistakes.get(key) or COMMON_MISTAKES.get(key)
 
 
 _exercises: dict[str, Exercise] = {}
 
 
-def exercise(id, *, answer, arguments, title, hints, mistakes, own=(), captures=False):
+def exercise(id, *, answer, arguments, title, hints, mistakes, own=(), keywords=None, captures=False):
     """Register the decorated function as the check of exercise `id`."""
     if not 2 <= len(hints) <= 4:
         raise ValueError(f"exercise {id} has {len(hints)} hints; it takes two to four")
@@ -76,7 +81,17 @@ def exercise(id, *, answer, arguments, title, hints, mistakes, own=(), captures=
     def register(check):
         lesson = f"{int(id.split('.')[0]):02d}"
         _exercises[id] = Exercise(
-            id, answer, tuple(arguments), title, tuple(hints), mistakes, check, tuple(own), captures, lesson
+            id=id,
+            answer=answer,
+            arguments=tuple(arguments),
+            title=title,
+            hints=tuple(hints),
+            mistakes=mistakes,
+            check=check,
+            own=tuple(own),
+            keywords=keywords or {},
+            captures=captures,
+            lesson=lesson,
         )
         return check
 

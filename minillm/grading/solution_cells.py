@@ -6,6 +6,7 @@ import re
 from minillm.grading.registry import UnknownExercise, find
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
+MARKER = re.compile(r"#+\s*(BEGIN|END)[\s_-]*SOLUTION", re.IGNORECASE)  # also those that are misspelt
 BLANK = ("# YOUR CODE HERE", "raise NotImplementedError")
 
 
@@ -14,8 +15,8 @@ class BuildError(ValueError):
 
 
 def has_markers(source: str) -> bool:
-    """Whether a solution marker stands anywhere in the text."""
-    return BEGIN in source or END in source
+    """Whether a solution marker, or something that was meant as one, stands anywhere in the text."""
+    return MARKER.search(source) is not None
 
 
 def blank(source: str) -> str:
@@ -25,7 +26,7 @@ def blank(source: str) -> str:
     Run All for everybody who leaves the exercise out.
     """
     lines, stubs, begun = [], [], None
-    for number, line in enumerate(source.splitlines(), start=1):
+    for number, line in enumerate(_lines(source), start=1):
         marker, indent = line.strip(), line[: len(line) - len(line.lstrip())]
         if marker == BEGIN:
             if begun is not None:
@@ -38,14 +39,14 @@ def blank(source: str) -> str:
                 raise BuildError(f"line {number}: {END} without {BEGIN}")
             begun = None
         elif has_markers(line):
-            raise BuildError(f"line {number}: a marker must stand alone on its line: {marker}")
+            raise BuildError(f"line {number}: {marker} must be {BEGIN} or {END}, alone on its line")
         elif begun is None:
             lines.append(line)
     if begun is not None:
         raise BuildError(f"line {begun}: {BEGIN} without {END}")
     blanked = "\n".join(lines)
-    _parse(source, "the cell")
-    inside = _lines_in_functions(_parse(blanked, "the cell without its solution"))
+    parse(source, "the cell")
+    inside = _lines_in_functions(parse(blanked, "the cell without its solution"))
     for stub in stubs:
         if stub not in inside:
             raise BuildError("the markers lie outside a function body; put them around code inside a def")
@@ -54,13 +55,15 @@ def blank(source: str) -> str:
 
 def without_markers(source: str) -> str:
     """The cell with its solution, for the reference module."""
-    return "\n".join(line for line in source.splitlines() if line.strip() not in (BEGIN, END))
+    return "\n".join(line for line in _lines(source) if line.strip() not in (BEGIN, END))
 
 
 def checked_ids(source: str) -> list[str]:
     """The exercise ids of every check("...", ...) call in a cell. Raises BuildError for an unknown one."""
-    tree = _parse(re.sub(r"(?m)^(\s*)[%!].*$", r"\1pass", source), "the cell")  # magics are not Python
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _name(node.func) == "check"]
+    tree = parse(re.sub(r"(?m)^(\s*)[%!].*$", r"\1pass", source), "the cell")  # magics are not Python
+    calls = [
+        node for node in ast.walk(tree) if isinstance(node, ast.Call) and called_name(node.func) == "check"
+    ]
     ids = [getattr(call.args[0], "value", None) if call.args else None for call in calls]
     for id in ids:
         known(id)
@@ -75,25 +78,18 @@ def known(id):
         raise BuildError(str(error)) from None
 
 
-def check_answer_cell(source: str, answer: str) -> None:
-    """Raise BuildError unless the cell defines `answer` and, at its top, does nothing else than define."""
-    statements = _parse(source, "the cell").body
-    allowed = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign)
-    for statement in statements:
-        is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-        if not isinstance(statement, allowed) and not is_text:
-            raise BuildError(
-                f"line {statement.lineno}: an answer cell only imports and defines; move this to another cell"
-            )
-    if answer not in {getattr(statement, "name", None) for statement in statements}:
-        raise BuildError(f"the cell does not define {answer}, the name that its exercise is registered with")
+def _lines(source: str) -> list[str]:
+    """As Python counts them; splitlines() would also split at a form feed."""
+    return source.replace("\r\n", "\n").removesuffix("\n").split("\n")
 
 
-def _name(function: ast.expr) -> str:
+def called_name(function: ast.expr) -> str:
+    """The last name of what is called: "check" for `check(...)` and `grading.check(...)`; "" for others."""
     return getattr(function, "id", getattr(function, "attr", ""))
 
 
-def _parse(source: str, what: str) -> ast.Module:
+def parse(source: str, what: str) -> ast.Module:
+    """The syntax tree of `source`; BuildError names the line that is no Python in `what`."""
     try:
         return ast.parse(source)
     except SyntaxError as error:

@@ -14,6 +14,8 @@ class Text:
 
     def _repr_html_(self):
         if self.code:
-            return f"<pre>{html.escape(self.text)}</pre>"
+            from minillm.lab.source import highlighted
+
+            return f'<div style="border-left:5px solid #4477aa">{highlighted(self.text)}</div>'
         lines = "".join(f"<p>{html.escape(line)}</p>" for line in self.text.splitlines())
         return f'<div style="border-left:5px solid #4477aa;padding:0 0.9em">{lines}</div>'

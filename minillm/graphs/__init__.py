@@ -17,8 +17,9 @@ import torch
 
 from . import emulator
 from .limits import limits
+from .probe import probe
 
-__all__ = ["backend", "choose_backend", "cuda", "device", "limits", "pool_bytes", "warm_up"]
+__all__ = ["backend", "choose_backend", "cuda", "device", "limits", "pool_bytes", "probe", "warm_up"]
 
 
 def choose_backend(wanted, gpu):

@@ -64,13 +64,13 @@ class Report:
         left = 'style="text-align:left; white-space:normal"'
         cells = []
         for row in self.rows:
-            status = f'<b style="color:{_COLOUR[row.status]}">{row.status}</b>'
+            look = f"background:{_COLOUR[row.status]};color:#fff;padding:0.1em 0.5em"
+            status = f'<b style="{look}">{row.status}</b>'
             advice = f"<br><i>What to do: {html.escape(row.advice)}</i>" if row.advice else ""
             check, found = html.escape(row.check), html.escape(row.found) + advice
             cells.append(f"<tr><td {left}>{check}</td><td>{status}</td><td {left}>{found}</td></tr>")
-        head = "<tr><th>check</th><th></th><th>found</th></tr>"
-        look = 'style="background:#ffffff; color:#222222"'
-        return f"<table {look}>{head}{''.join(cells)}</table><p>{html.escape(self.summary)}</p>"
+        head = f"<tr><th {left}>check</th><th></th><th {left}>found</th></tr>"
+        return f"<table>{head}{''.join(cells)}</table><p>{html.escape(self.summary)}</p>"
 
 
 def _wrapped(text: str, lead: str) -> list[str]:

@@ -57,31 +57,12 @@ def graph() -> list[Row]:
     except (ValueError, RuntimeError):
         return []  # the row on the backend says it
 
-    try:
-        right = capture_and_replay(graphs)
-    except Exception as error:
-        reason = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"
+    wrong = graphs.probe()
+    if wrong:
         advice = f"Restart the kernel: an earlier failed capture can leave it unusable. {EMULATE}"
-        return [Row("a CUDA graph", "fail", reason, advice)]
-    if not right:
-        advice = f"Restart the kernel and run the doctor first. {EMULATE}"
-        return [Row("a CUDA graph", "fail", "captured, but its replay gave a wrong result", advice)]
+        return [Row("a CUDA graph", "fail", wrong, advice)]
     where = "on the GPU" if graphs.backend == "cuda" else "emulated"
     return [Row("a CUDA graph", "ok", f"captured and replayed {where}")]
-
-
-def capture_and_replay(graphs) -> bool:
-    """True if a graph captured on ones, replayed on fours, adds one to the fours."""
-    cuda, device = graphs.cuda, graphs.device
-    x = torch.ones(4, device=device)
-    graphs.warm_up(lambda: x + 1)
-    captured = cuda.CUDAGraph()
-    with cuda.graph(captured):
-        y = x + 1
-    x.fill_(4)
-    captured.replay()
-    cuda.synchronize()
-    return y.tolist() == [5.0] * 4
 
 
 def backend() -> list[Row]:

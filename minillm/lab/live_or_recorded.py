@@ -6,7 +6,7 @@ import gc
 import json
 
 from . import records
-from .experiments import DoesNotFit, Experiment, find, source_hash
+from .experiments import CannotMeasure, DoesNotFit, Experiment, find, source_hash
 from .own_process import run_in_own_process
 from .provenance import live_run, provenance
 from .results import Origin, Result
@@ -19,8 +19,9 @@ def run(name: str, live: bool | None = None) -> Result:
     """The result of an experiment: live on a GPU, once a process; else its record, else a missing result.
 
     ``live=True`` measures again (RuntimeError without a GPU), ``live=False`` shows the record only. With
-    MINILLM_RECORD set, a live result also goes into that record. An experiment that does not fit the
-    GPU's memory shows its record, with the reason in ``note``; any other exception of it is raised.
+    MINILLM_RECORD set, a live result also goes into that record. An experiment that cannot be measured here
+    (it does not fit the GPU's memory, its own process failed) shows its record, with the reason in ``note``;
+    any other exception of it is raised, and all are while recording.
     """
     found, _ = find(name)
     source, gpu, note = source_hash(name), on_gpu(), ""
@@ -42,7 +43,9 @@ def run(name: str, live: bool | None = None) -> Result:
                 if not (target and r.origin.gpu == name_of_gpu)
             ]
             return Result(name, data, Origin.live(live_run()), others)
-        except DoesNotFit as reason:
+        except CannotMeasure as reason:
+            if records.recording_path(name_of_gpu) and not isinstance(reason, DoesNotFit):
+                raise
             note = str(reason)
     found_records, stale = _recorded(name, source, name_of_gpu)
     if not found_records:

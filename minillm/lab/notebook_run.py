@@ -31,11 +31,10 @@ class Settings:
 class NotebookRun:
     """Executes the notebook at ``path``; ``row`` says how it went so far, ``notebook`` holds its outputs."""
 
-    def __init__(self, path: Path, number: int, settings: Settings):
-        self.path, self.settings = path, settings
+    def __init__(self, path: Path, copy: Path, number: int, settings: Settings):
+        self.path, self.copy, self.settings = path, copy, settings
         # Lessons and exercises share file names, so a name always has its folder; so has the copy.
         self.name = f"{path.parent.name}/{path.name}"
-        self.copy = settings.out / path.parent.name / path.name
         self.scratch = settings.scratch / str(number)
         self.notebook = None
         self.row = {

@@ -8,15 +8,18 @@ import subprocess
 PATIENCE = 1.5  # seconds; a hanging driver must not hang the doctor
 
 
-def query(what: str, fields: str) -> list[list[str]]:
-    """Rows of ``nvidia-smi --query-<what>=<fields>``, each a list of texts, one a field."""
+def query(what: str, fields: str, patience: float = PATIENCE) -> list[list[str]]:
+    """Rows of ``nvidia-smi --query-<what>=<fields>``, each a list of texts, one a field.
+
+    No rows where the tool is missing, fails, or has not answered after ``patience`` seconds.
+    """
     program = shutil.which("nvidia-smi")
     if program is None:
         return []
     try:
         answer = subprocess.run(
             [program, f"--query-{what}={fields}", "--format=csv,noheader,nounits"],
-            capture_output=True, text=True, timeout=PATIENCE,
+            capture_output=True, text=True, timeout=patience,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError):
         return []

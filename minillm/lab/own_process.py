@@ -20,10 +20,11 @@ MARK = "minillm-result "  # begins the line that carries the answer; anything el
 def run_in_own_process(name: str, timeout: float = 300.0) -> dict:
     """What the experiment ``name`` returned in a new process.
 
-    DoesNotFit as in the experiment itself; RuntimeError with the end of its traceback for any other
-    exception, for a process that died, and after ``timeout`` seconds.
+    DoesNotFit as in the experiment itself; CannotMeasure, with the end of its traceback, for any other
+    exception (a profiler that is not allowed to run, say), for a process that died, and after ``timeout``
+    seconds.
     """
-    from .experiments import DoesNotFit
+    from .experiments import CannotMeasure, DoesNotFit
 
     course = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join(filter(None, [course, os.environ.get("PYTHONPATH")]))
@@ -38,7 +39,7 @@ def run_in_own_process(name: str, timeout: float = 300.0) -> dict:
             env={**os.environ, "PYTHONPATH": path, "PYTHONUTF8": "1"},
         )
     except subprocess.TimeoutExpired:
-        raise RuntimeError(
+        raise CannotMeasure(
             f"{name} did not end within {timeout:.0f} s; expected well under a minute: look with "
             "`python -m minillm doctor` whether other processes use the GPU"
         ) from None
@@ -48,8 +49,8 @@ def run_in_own_process(name: str, timeout: float = 300.0) -> dict:
             if "does_not_fit" in answer:
                 raise DoesNotFit(answer["does_not_fit"])
             return answer["data"]
-    last = "\n".join(ended.stderr.strip().splitlines()[-6:]) or f"exit code {ended.returncode}"
-    raise RuntimeError(f"{name} failed in its own process:\n{last}")
+    last = (ended.stderr.strip().splitlines() or [f"exit code {ended.returncode}"])[-1]
+    raise CannotMeasure(f"{name} failed in its own process: {last}")
 
 
 def main(name: str) -> None:

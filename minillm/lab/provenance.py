@@ -7,12 +7,12 @@ import functools
 import hashlib
 import json
 import platform
-import statistics
-import subprocess
-import time
 from pathlib import Path
 
 import torch
+
+from .nvidia_smi import query
+from .timing import submit_us
 
 
 @functools.cache
@@ -33,13 +33,13 @@ def provenance() -> dict:
         "python": platform.python_version(),
         "cpu": _cpu(),
         "add_us": _add_us(),
-        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
     }
 
 
 def live_run() -> dict:
-    """The part of the provenance that costs nothing: GPU and torch."""
-    return {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__}
+    """The part of the provenance that costs nothing: GPU, torch and date."""
+    today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+    return {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "date": today}
 
 
 def run_id(run: dict) -> str:
@@ -48,28 +48,14 @@ def run_id(run: dict) -> str:
     return f"{run['date']}-{digits}"
 
 
-def _add_us(calls: int = 100, repeats: int = 21) -> float:
-    """Median µs of CPU for one eager ``add_`` on a small tensor, in runs that fit into the launch queue."""
+def _add_us() -> float:
     x = torch.zeros(1024, device="cuda")
-    per_call = []
-    for _ in range(repeats + 1):  # the first warms up
-        torch.cuda.synchronize()
-        begin = time.perf_counter_ns()
-        for _ in range(calls):
-            x.add_(1)
-        per_call.append((time.perf_counter_ns() - begin) / 1e3 / calls)
-    return round(statistics.median(per_call[1:]), 2)
+    return round(submit_us(lambda: x.add_(1), calls=100, repeats=21), 2)
 
 
 def _driver() -> str:
-    command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    try:
-        answer = subprocess.run(
-            command, capture_output=True, text=True, timeout=20, check=True
-        ).stdout.split()
-    except (OSError, subprocess.SubprocessError):
-        return "unknown"
-    return answer[0] if answer else "unknown"
+    answer = query("gpu", "driver_version", patience=20)
+    return answer[0][0] if answer else "unknown"
 
 
 def _cpu() -> str:

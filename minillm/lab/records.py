@@ -34,6 +34,14 @@ def recording_path(gpu: str) -> Path | None:
 def read(path: Path) -> dict:
     """One record file; a file that is no record is warned about and counts as empty."""
     try:
+        return _parsed(path)
+    except ValueError as error:
+        warnings.warn(str(error), stacklevel=2)
+        return {"gpu": "", "runs": {}, "experiments": {}}
+
+
+def _parsed(path: Path) -> dict:
+    try:
         content = json.loads(path.read_text(encoding="utf-8"))
         return {
             "gpu": content["gpu"],
@@ -41,12 +49,10 @@ def read(path: Path) -> dict:
             "experiments": dict(content["experiments"]),
         }
     except (OSError, ValueError, KeyError, TypeError) as error:
-        warnings.warn(
+        raise ValueError(
             f"the record file {path.name} cannot be read ({type(error).__name__}: {error}); expected what "
-            "`python -m minillm run --record` writes: record it again or restore it",
-            stacklevel=2,
-        )
-        return {"gpu": "", "runs": {}, "experiments": {}}
+            "`python -m minillm run --record` writes: record it again or restore it"
+        ) from error
 
 
 def look_up(name: str, source: str, gpu: str = "") -> tuple[list[tuple[dict, dict]], bool]:
@@ -61,7 +67,7 @@ def look_up(name: str, source: str, gpu: str = "") -> tuple[list[tuple[dict, dic
         entry = content["experiments"].get(name)
         if entry is None:
             continue
-        if entry["source"] == source and entry["run"] in content["runs"]:
+        if entry.get("source") == source and entry.get("run") in content["runs"]:
             fresh.append((content["runs"][entry["run"]], entry["data"]))
         else:
             stale = True
@@ -79,9 +85,10 @@ def _rank(gpu: str) -> int:
 def write(path: Path, name: str, source: str, data: dict, run: dict) -> None:
     """Put one experiment into the record file, beside what is there; whole or not at all.
 
-    Runs that no experiment refers to any more are dropped. ValueError when the file is another GPU's.
+    Runs that no experiment refers to any more are dropped. ValueError when the file is another GPU's, or is
+    damaged: it is left as it is, so that what can be saved of it can be saved.
     """
-    content = read(path) if path.exists() else {"gpu": run["gpu"], "runs": {}, "experiments": {}}
+    content = _parsed(path) if path.exists() else {"gpu": run["gpu"], "runs": {}, "experiments": {}}
     content["gpu"] = content["gpu"] or run["gpu"]
     if content["gpu"] != run["gpu"]:
         raise ValueError(

@@ -13,6 +13,8 @@ table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; padding: .4rem .8rem; border-bottom: 1px solid #ddd; vertical-align: top; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; }
 .failed { color: #b00020; font-weight: 600; } .ok { color: #00695c; }
+th.number { text-align: right; }
+.table { overflow-x: auto; }
 code { overflow-wrap: anywhere; }
 """
 
@@ -52,18 +54,20 @@ def index_page(rows: list[dict], machine: dict[str, str | None]) -> str:
     where = machine["gpu"] or "no GPU"
     torch = f"torch {machine['torch']}" if machine["torch"] else "torch does not work here"
     about = html.escape(f"Executed {now} · {where} · backend {machine['backend']} · {torch}")
-    heads = "".join(
-        f"<th>{head}" for head in ("Notebook", "Status", "Seconds", "Cells", "Slowest cell", "Failure")
-    )
+    columns = {"Notebook": "", "Status": "", "Seconds": " class=number", "Cells": " class=number"}
+    columns |= {"Slowest cell": "", "Failure": ""}
+    heads = "".join(f"<th{kind}>{head}</th>" for head, kind in columns.items())
     body = "\n".join(_html_row(row) for row in rows)
     return f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Course report: {html.escape(summary(rows))}</title>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Course report: {html.escape(summary(rows))}</title>
 <style>{STYLE}</style></head><body>
 <h1>{html.escape(summary(rows))}</h1>
 <p>{about}</p>
-<table><thead><tr>{heads}</tr></thead><tbody>
+<div class="table"><table><thead><tr>{heads}</tr></thead><tbody>
 {body}
-</tbody></table></body></html>
+</tbody></table></div></body></html>
 """
 
 

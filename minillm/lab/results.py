@@ -22,7 +22,7 @@ class Origin:
 
     @classmethod
     def live(cls, run: dict) -> Origin:
-        return cls("live", f"live · {run['gpu']} · torch {plain_version(run['torch'])}", run)
+        return cls("live", f"live · {run['gpu']} · {run['date']} · torch {plain_version(run['torch'])}", run)
 
     @classmethod
     def recorded(cls, run: dict) -> Origin:

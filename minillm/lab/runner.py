@@ -60,16 +60,17 @@ def run_notebooks(
     seconds, cells, failing_cell and slowest_cell (cell ids), backend, gpu, and error for one that failed. A
     failure never stops the others. Ctrl-C ends the kernels and returns what there is.
 
-    Raises CannotRun if Jupyter's own packages are missing, if ``record`` finds no GPU, or if ``out`` cannot
-    be written.
+    Raises CannotRun if Jupyter's own packages are missing, if ``record`` finds no GPU, if ``out`` cannot be
+    written, or if a copy in it would overwrite a notebook.
     """
     missing = [name for name in ("nbformat", "nbclient", "ipykernel") if not importlib.util.find_spec(name)]
     if missing:
         raise CannotRun(f'{" and ".join(missing)} missing. Run: python -m pip install -e ".[lab]"')
     paths = list(dict.fromkeys(Path(path).resolve() for path in paths))
     out = Path(out).resolve()
+    copies = _copy_places(paths, out)
     # Windows keeps files of a dying kernel open for a moment.
-    with tempfile.TemporaryDirectory(prefix="minillm-run-", ignore_cleanup_errors=True) as scratch:
+    with _scratch_folder() as scratch:
         machine = probe_machine(Path(scratch))
         if record and machine["backend"] != "cuda":
             raise CannotRun(
@@ -77,6 +78,8 @@ def run_notebooks(
                 "Run without --record, or on a machine with an NVIDIA GPU."
             )
         cores = os.cpu_count() or 1
+        if record:
+            jobs = 1  # neighbours would write to one record file
         jobs = jobs or (1 if machine["gpu"] else min(2, cores))
         settings = Settings(
             out=out,
@@ -88,7 +91,8 @@ def run_notebooks(
             record_to=_records_folder() if record else None,
             say=_one_line_at_a_time(say),
         )
-        runs = [NotebookRun(path, number, settings) for number, path in enumerate(paths)]
+        places = zip(paths, copies, strict=True)
+        runs = [NotebookRun(path, copy, number, settings) for number, (path, copy) in enumerate(places)]
         try:
             out.mkdir(parents=True, exist_ok=True)
             _execute(runs, jobs)
@@ -97,6 +101,30 @@ def run_notebooks(
         except OSError as problem:
             raise CannotRun(f"the report cannot be written: {problem}") from problem
     return rows
+
+
+def _copy_places(paths: Sequence[Path], out: Path) -> list[Path]:
+    """Where the executed copy of each notebook goes: ``out``, its folder's name, its own name."""
+    places: list[Path] = []
+    for path in paths:
+        folder, number = out / path.parent.name, 1
+        while folder / path.name in places:  # two folders of one name
+            number += 1
+            folder = out / f"{path.parent.name}-{number}"
+        places.append(folder / path.name)
+        if places[-1] in paths or places[-1].resolve() == path:
+            raise CannotRun(
+                f"the executed copy of {path.parent.name}/{path.name} would overwrite a notebook: "
+                "choose another --out, such as report"
+            )
+    return places
+
+
+def _scratch_folder() -> tempfile.TemporaryDirectory:
+    try:
+        return tempfile.TemporaryDirectory(prefix="minillm-run-", ignore_cleanup_errors=True)
+    except OSError as problem:
+        raise CannotRun(f"no folder for temporary files can be made: {problem}") from problem
 
 
 def _records_folder() -> Path:

@@ -43,12 +43,18 @@ def _place(file: str | None) -> str:
 
 
 def _html(where: str, text: str) -> str:
+    return f"<p><code>{html.escape(where)}</code></p>{highlighted(text)}"
+
+
+def highlighted(text: str) -> str:
     """Colours inside the tags, on white: the same in a light theme, a dark one and an HTML page."""
     from pygments import highlight
     from pygments.formatters import HtmlFormatter
     from pygments.lexers import PythonLexer
 
     # On the <pre> itself: JupyterLab's own style for it follows the theme.
-    style = "background:#ffffff;color:#1b1b1b;margin:0;padding:8px 12px;line-height:1.35;overflow-x:auto"
+    style = "background:#ffffff;color:#1b1b1b;margin:0;padding:8px 12px;overflow-x:auto;"
+    style += "white-space:pre;word-break:normal;overflow-wrap:normal;"
+    style += "font-family:var(--jp-code-font-family,monospace)"
     formatter = HtmlFormatter(noclasses=True, nobackground=True, prestyles=style)
-    return f"<p><code>{html.escape(where)}</code></p>{highlight(text, PythonLexer(), formatter)}"
+    return highlight(text, PythonLexer(), formatter)

@@ -120,6 +120,23 @@ def measure(fn: Callable, *, warmup: int = 3, repeats: int = 20, queue_ahead: bo
     )
 
 
+def submit_us(call, calls: int = 500, repeats: int = 9) -> float:
+    """µs of CPU that one ``call`` takes to put work on the GPU when nothing waits.
+
+    The median over ``repeats`` of the mean over ``calls``, which must fit into CUDA's launch queue (about
+    1,000 launches) or run faster than they are launched.
+    """
+    per_call = []
+    for _ in range(repeats + 1):  # the first repeat warms up and is dropped
+        torch.cuda.synchronize()
+        start = time.perf_counter_ns()
+        for _ in range(calls):
+            call()
+        per_call.append((time.perf_counter_ns() - start) / 1e3 / calls)
+    torch.cuda.synchronize()
+    return statistics.median(per_call[1:])
+
+
 def _one_call(fn: Callable, gpu: bool) -> tuple[float, float, float]:
     """Submit, GPU and wall microseconds of one call."""
     if not gpu:

@@ -16,11 +16,13 @@ from .toy_events import ToyEvent, ToyStream
 from .toy_kernel import ToyKernel
 from .virtual_time import VirtualTime
 
+ASKING = {"clock", "query", "elapsed_time", "sleep"}  # what a loop does that waits by itself
+
 
 class LogEntry(NamedTuple):
     """One thing the host did, and the virtual microsecond at which it had done it."""
 
-    what: str  # "launch", "record", "synchronize", "event_synchronize", "query", "elapsed_time" or "clock"
+    what: str  # launch, record, synchronize, event_synchronize, query, elapsed_time, clock or sleep
     at_us: float
 
 
@@ -28,8 +30,12 @@ class ToyDevice:
     """See the module. ``call_us`` is the host time of a small call, ``sync_us`` what returning from a wait
     costs the host (the reason why wall time is longer than GPU time); both in microseconds.
 
-    ``log.entries`` tells what was done and in what order, ``log.count("launch")`` how often; ``executed``
-    holds the true (start, end) of each kernel on the device, in virtual microseconds.
+    ``log.entries`` tells what was done and in what order, ``log.count("launch")`` how often,
+    ``log.elapsed_ms`` what ``elapsed_time`` answered; ``executed`` holds the true (start, end) of each kernel
+    on the device, in virtual microseconds.
+
+    Asking again and again (a clock, ``query``) with nothing in between costs more and more of that time, so
+    that a loop which waits for a moment gets there after some hundred rounds, however far it is.
     """
 
     def __init__(self, seed: int = 0, call_us: float = 0.5, sync_us: float = 25.0):
@@ -38,6 +44,7 @@ class ToyDevice:
         self.random = random.Random(seed)
         self.log = Log()
         self.executed: list[tuple[float, float]] = []
+        self._asking_since: float | None = None
 
     def Event(self, enable_timing: bool = False, **ignored) -> ToyEvent:
         """As ``torch.cuda.Event``: without ``enable_timing=True`` it has an order but no time."""
@@ -78,6 +85,12 @@ class ToyDevice:
 
     def spend(self, us: float, what: str) -> None:
         """Let host time pass, and write down for what."""
+        if what not in ASKING:
+            self._asking_since = None
+        elif self._asking_since is None:
+            self._asking_since = self.host_us
+        elif what != "sleep":
+            us += (self.host_us - self._asking_since) / 20
         self.host_us += us
         self.log.entries.append(LogEntry(what, self.host_us))
 
@@ -91,6 +104,7 @@ class Log:
 
     def __init__(self):
         self.entries: list[LogEntry] = []
+        self.elapsed_ms: list[float] = []
 
     def count(self, what: str) -> int:
         return self.counts()[what]

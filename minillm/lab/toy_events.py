@@ -60,7 +60,9 @@ class ToyEvent:
                 "Both events must be completed before calculating elapsed time. "
                 "(CUDA error: device not ready)"
             )
-        return (end_event.reached_us - self.reached_us) * 1e-3
+        elapsed_ms = (end_event.reached_us - self.reached_us) * 1e-3
+        self.toy.log.elapsed_ms.append(elapsed_ms)
+        return elapsed_ms
 
     def _reached(self) -> bool:
         return self.reached_us is None or self.reached_us <= self.toy.host_us

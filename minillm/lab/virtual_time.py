@@ -81,10 +81,11 @@ class VirtualTime:
 
 
 def _innermost(function):
-    """The function under decorators, ``functools.partial`` and a bound method."""
+    """The function under decorators, ``functools.partial`` and a bound method, or of a callable object."""
     while isinstance(function, functools.partial):
         function = function.func
-    return inspect.unwrap(getattr(function, "__func__", function))
+    function = inspect.unwrap(getattr(function, "__func__", function))
+    return function if hasattr(function, "__globals__") else type(function).__call__
 
 
 def _content(cell):

@@ -40,7 +40,7 @@ def launch_queue_widget() -> None:
 def finding(launch_us: float, kernel_us: float, schedule, sync_every: int | None) -> str:
     """What a schedule shows, in a sentence: who waits for whom."""
     idle = f"the GPU is idle {percent(schedule.idle_fraction)} of the time"
-    if sync_every:
+    if schedule.waits:
         return f"Synchronising every {sync_every}: {idle}"
     if launch_us > kernel_us:
         return f"Launch-bound: {idle}"
@@ -57,8 +57,8 @@ def _picture(launch_us: float, kernel_us: float, kernels: int, sync_every: int) 
     schedule = launch_queue(launch_us, kernel_us, kernels, every)
     title = finding(launch_us, kernel_us, schedule, every)
     fig, ax = figure(title, size=(8.0, 2.4), note="simulated, no GPU was timed")
-    draw_schedule(ax, schedule, f"{kernels} kernels")
-    cost = f"launches of {launch_us:g} µs, {kernels} kernels of {kernel_us:g} µs"
+    draw_schedule(ax, schedule, f"{kernels} kernel{'s' if kernels > 1 else ''}")
+    cost = f"launches of {launch_us:g} µs, {kernels} kernel{'s' if kernels > 1 else ''} of {kernel_us:g} µs"
     alt = f"{title}; {cost}: {schedule.total_us:g} µs in all."
     return png_bytes(fig), alt
 
@@ -75,10 +75,10 @@ def _sliders():
     }
     controls = {
         "launch_us": widgets.FloatSlider(
-            value=6.0, min=0.5, max=20, step=0.5, description="launch (µs of CPU)", **look
+            value=10.0, min=0.5, max=20, step=0.5, description="launch (µs of CPU)", **look
         ),
         "kernel_us": widgets.FloatSlider(
-            value=2.0, min=0.5, max=20, step=0.5, description="kernel (µs of GPU)", **look
+            value=8.0, min=0.5, max=20, step=0.5, description="kernel (µs of GPU)", **look
         ),
         "kernels": widgets.IntSlider(value=12, min=1, max=40, description="kernels", **look),
         "sync_every": widgets.IntSlider(value=0, min=0, max=10, description="sync every (0: never)", **look),
@@ -88,9 +88,8 @@ def _sliders():
     def draw(_change=None) -> None:
         png, alt = _picture(**{name: control.value for name, control in controls.items()})
         data = base64.b64encode(png).decode("ascii")
-        picture.value = (
-            f'<img alt="{html.escape(alt)}" src="data:image/png;base64,{data}" style="max-width:100%">'
-        )
+        look = "max-width:100%;width:800px"
+        picture.value = f'<img alt="{html.escape(alt)}" src="data:image/png;base64,{data}" style="{look}">'
 
     for control in controls.values():
         control.observe(draw, names="value")

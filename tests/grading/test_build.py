@@ -177,10 +177,11 @@ def test_a_learners_work_is_never_overwritten(course, change):
 
 
 def test_a_notebook_that_cannot_be_read_is_left_alone(course):
-    (course / "exercises/00_start.ipynb").write_text("{ half of it", encoding="utf-8")
-    code, lines = said(course)
-    assert code == 0 and any("edited by hand" in line for line in lines)
-    assert (course / "exercises/00_start.ipynb").read_text(encoding="utf-8") == "{ half of it"
+    for text in ("{ half of it", "[" * 100_000):
+        (course / "exercises/00_start.ipynb").write_text(text, encoding="utf-8")
+        code, lines = said(course)
+        assert code == 0 and any("edited by hand" in line for line in lines)
+        assert (course / "exercises/00_start.ipynb").read_text(encoding="utf-8") == text
 
 
 def test_an_exercise_that_was_only_run_is_built_anew(course):
@@ -228,6 +229,32 @@ REFUSED = {
     "not Python": ("def idle_fraction(a, b:\n" + BEGIN + "    return 0\n" + END, "not valid Python"),
     "another name": ("def busy(a, b):\n" + BEGIN + "    return 0\n" + END, "does not define idle_fraction"),
     "a call at the top": (SOLUTION + "\n\nprint(idle_fraction(1, 2))\n", "only imports and defines"),
+    "a call in an assignment": (
+        SOLUTION + "\n\nHALF = [idle_fraction(1, 2)]\n",
+        "called while the cell runs",
+    ),
+    "a call in a default": (
+        SOLUTION + "\n\ndef helper(n=idle_fraction(1, 2)):\n    return n\n",
+        "idle_fraction is called while the cell runs",
+    ),
+    "a call in a class body": (
+        SOLUTION + "\n\nclass Helper:\n    half = idle_fraction(1, 2)\n",
+        "idle_fraction is called while the cell runs",
+    ),
+    "a blank decorator": (
+        "def twice(f):\n"
+        + BEGIN
+        + "    return f\n"
+        + END
+        + "\n\n@twice\ndef idle_fraction(a, b):\n    return 0",
+        "twice is called while the cell runs",
+    ),
+    "two hashes": (SOLUTION.replace("### END", "## END"), "must be ### BEGIN SOLUTION or ### END SOLUTION"),
+    "small letters": (SOLUTION.replace("### BEGIN SOLUTION", "### begin solution"), "alone on its line"),
+    "one marker more, misspelt": (
+        "def idle_fraction(a, b):\n    #  BEGIN  SOLUTION\n    secret = 1\n" + BEGIN + "    return 0\n" + END,
+        "alone on its line",
+    ),
 }
 
 
@@ -240,6 +267,24 @@ def test_a_solution_that_would_break_run_all_or_leak_is_refused(course, kind):
     assert code == 1 and len(lines) == 1
     assert lines[0].startswith("solutions/00_start.ipynb: cell answer: ") and reason in lines[0]
     assert contents(course) == before
+
+
+def test_a_call_in_a_function_runs_later_and_is_allowed(course):
+    helper = "\n\ndef helper(n=len([1])):\n    return idle_fraction(1, n)\n"
+    save(course, solution_notebook(SOLUTION + helper + "\n\nlater = lambda: idle_fraction(1, 2)\n"))
+    assert said(course)[0] == 0
+
+
+def test_only_a_line_feed_ends_a_line(course):
+    """Python and a notebook do not split at a form feed or U+2028, so neither may build."""
+    strange = '    text = "a\u2028b\x0cc"\n'
+    save(course, solution_notebook(SOLUTION.replace(BEGIN, strange + BEGIN)))
+    assert said(course)[0] == 0
+    assert strange in load(course).cells[3].source
+    reference = (course / "minillm/grading/reference/lesson00.py").read_text(encoding="utf-8")
+    names = {}
+    exec(reference, names)
+    assert strange in reference and names["idle_fraction"](30, 100) == pytest.approx(0.7)
 
 
 @pytest.mark.parametrize(
@@ -310,6 +355,23 @@ def test_an_installed_minillm_has_nothing_to_build(tmp_path, monkeypatch, capsys
     monkeypatch.chdir(tmp_path)
     assert main([]) == 2
     assert "There is no solutions/ folder" in capsys.readouterr().out
+
+
+def test_a_folder_without_notebooks_has_nothing_to_build(tmp_path):
+    (tmp_path / "solutions").mkdir()
+    code, lines = said(tmp_path, check=True)
+    assert code == 2 and "nothing to build here" in lines[0]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs rights on Windows")
+def test_a_link_stays_a_link(course, tmp_path):
+    said(course)
+    exercise, real = course / "exercises/00_start.ipynb", tmp_path / "elsewhere.ipynb"
+    exercise.rename(real)
+    exercise.symlink_to(real)
+    save(course, solution_notebook(SOLUTION.replace("Says what", "Tells what")))
+    said(course)
+    assert exercise.is_symlink() and "Tells what" in real.read_text(encoding="utf-8")
 
 
 def test_without_nbformat_one_line_says_what_to_install(course, monkeypatch):

@@ -1,11 +1,14 @@
 """The notebooks themselves, executed: blank is green and not attempted, the solutions pass."""
 
 import re
+from fractions import Fraction
 from pathlib import Path
 
 import nbformat
 import pytest
+import torch
 
+from minillm.grading.reference import lesson00, lesson01
 from minillm.lab.notebook_kernel import kernel_environment, kernel_manager_class
 
 ROOT = Path(__file__).parents[2]
@@ -89,7 +92,6 @@ def test_every_task_states_what_a_learner_needs():
 
 def test_the_expected_outcomes_are_what_the_solutions_give():
     from minillm.config import PRESETS
-    from minillm.grading.reference import lesson00, lesson01
 
     assert lesson00.idle_fraction(30, 100) == pytest.approx(0.7)
     assert lesson01.finish_times([5, 5], [20, 20]) == [25, 45]
@@ -97,5 +99,36 @@ def test_the_expected_outcomes_are_what_the_solutions_give():
     assert lesson01.bandwidth_floor_us(PRESETS["llama-1b"], 1, 400, 4800) == pytest.approx(518, abs=1)
     eight = [lesson01.bandwidth_floor_us(PRESETS["llama3-8b"], 32, context, 4800) for context in (0, 4000)]
     assert eight[1] == pytest.approx(6620, abs=10) and eight[0] < eight[1] / 2
-    assert lesson01.speedup_bound([10] * 100, [2] * 100, 1) == pytest.approx(3.34, abs=0.005)
-    assert lesson01.speedup_bound([10] * 100, [50] * 100, 1) == pytest.approx(1.002, abs=0.0005)
+    assert lesson01.speedup_bound([10] * 100, [2] * 100, 0.4) == pytest.approx(4.18, abs=0.005)
+    assert lesson01.speedup_bound([10] * 100, [50] * 100, 0.4) == pytest.approx(1.002, abs=0.0005)
+
+
+ODD_ANSWERS = {  # other names for the arguments, and numbers that are no floats
+    "1.1": lambda function, device, warm_up=3, samples=20: torch.tensor(80.0),
+    "1.2": lambda launches, kernels: [Fraction(end) for end in lesson01.finish_times(launches, kernels)],
+    "1.3": lambda model, sequences, tokens, speed: Fraction(500),
+    "1.5": lambda launches, kernels, node: Fraction(3, 2),
+}
+
+
+def test_cells_that_use_an_answer_take_every_answer_that_passes(capsys):
+    """However its arguments are called, and whatever kind of number it gives."""
+    path = ROOT / "exercises" / "01_launch_bound_decode.ipynb"
+    cells = {cell.id: cell.source for cell in nbformat.read(path, as_version=4).cells}
+    names = {}
+    exec(cells["imports"], names)
+    names["answer_or_reference"] = lambda id, answer: ODD_ANSWERS[id]
+    for answer in ("time_gpu", "finish_times", "bandwidth_floor_us", "speedup_bound"):
+        names[answer] = None
+    used = [id for id in cells if re.fullmatch(r"use-1-\d", id)]
+    assert used == ["use-1-1", "use-1-3", "use-1-2", "use-1-5"]
+    for id in used:
+        exec(cells[id], names)
+    assert names["finish_times"] is ODD_ANSWERS["1.2"]
+    assert "at most 1.50 times faster" in capsys.readouterr().out
+
+
+def test_the_numbers_of_the_explanation_are_what_the_cell_prints():
+    gain = {us: lesson01.speedup_bound([10] * 800, [us] * 800, 0.4) for us in (8.6, 8.75, 9.5, 9.65)}
+    assert gain[8.6] > 1.1 > gain[8.75]
+    assert gain[9.5] > 1.01 > gain[9.65]

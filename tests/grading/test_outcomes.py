@@ -1,7 +1,11 @@
 """PASS, FAIL, ERROR, NOT ATTEMPTED, and what a check leaves behind."""
 
 import functools
+import io
+import os
 import random
+import sys
+import warnings
 
 import numpy
 import pytest
@@ -206,6 +210,34 @@ def test_generators_and_settings_are_as_before():
     assert torch.is_grad_enabled() and torch.get_default_dtype() == torch.float32
 
 
+def test_the_process_is_as_before(tmp_path):
+    def spoils_everything(busy_us, wall_us):
+        torch.set_default_device("meta")
+        torch.set_num_threads(3)
+        warnings.simplefilter("ignore")
+        os.chdir(tmp_path)
+        sys.stdout, sys.stderr = io.StringIO(), io.StringIO()
+        return 1 - busy_us / wall_us
+
+    def state():
+        filters = list(warnings.filters)
+        return (
+            torch.get_default_device(),
+            torch.get_num_threads(),
+            filters,
+            os.getcwd(),
+            sys.stdout,
+            sys.stderr,
+        )
+
+    before = state()
+    assert check("0.1", spoils_everything).passed
+    assert state() == before
+    with torch.device("meta"):
+        assert check("0.1", lambda busy, wall: 1 - busy / wall).passed
+        assert torch.get_default_device() == torch.device("meta")
+
+
 def test_a_poisoned_generator_does_not_hide_the_result(monkeypatch):
     """After a failed capture CUDA's generator refuses to be read; here torch's own one does."""
 
@@ -271,7 +303,7 @@ def test_no_probe_where_nothing_is_captured(register, monkeypatch):
 
 
 def test_the_probe_reports_a_capture_that_fails(monkeypatch):
-    from minillm.grading.guard import probe
+    from minillm.grading.probe import probe
     from minillm.graphs import cuda
 
     assert probe() is None

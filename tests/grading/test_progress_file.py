@@ -73,6 +73,9 @@ def test_a_board_without_a_file():
     "damaged",
     [
         '{"version": 1, "exercises": {"0.1": {"attempts": "many"}}}',
+        '{"version": 1, "exercises": {"0.1": {"misconceptions": {"busy-fraction": "x"}}}}',
+        '{"version": 1, "exercises": {"0.1": {"misconceptions": null}}}',
+        "[" * 100_000,
         "",
         "{",
         "[]",
@@ -165,3 +168,51 @@ def test_a_chosen_file_in_a_new_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("MINILLM_PROGRESS", str(tmp_path / "new" / "mine.json"))
     check("0.1", right)
     assert entry(tmp_path / "new" / "mine.json")["status"] == "PASS"
+
+
+GOOD = {"status": "PASS", "attempts": 2, "first_pass": "2020-01-02T03:04:05+00:00"}
+
+
+def test_good_entries_go_on_beside_a_bad_one(progress_path):
+    damaged = json.dumps({"version": 1, "exercises": {"0.1": {"attempts": "many"}, "1.2": GOOD}})
+    progress_path.write_text(damaged, encoding="utf-8")
+    with pytest.warns(UserWarning, match="0.1: attempts is 'many'.*kept as progress.damaged-"):
+        assert "1 of 6 exercises passed" in repr(progress())
+    assert entry(progress_path, "1.2")["attempts"] == 2  # it is back at once, not at the next check
+    (aside,) = progress_path.parent.glob("progress.damaged-*.json")
+    assert aside.read_text(encoding="utf-8") == damaged
+
+
+def test_the_mark_of_an_editor_is_no_damage(progress_path):
+    text = json.dumps({"version": 1, "exercises": {"1.2": GOOD}})
+    progress_path.write_text("\ufeff" + text, encoding="utf-8")
+    check("0.1", right)
+    assert entry(progress_path, "1.2")["attempts"] == 2
+    assert [path.name for path in progress_path.parent.iterdir()] == ["progress.json"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links and modes are those of POSIX")
+def test_a_link_and_the_files_mode_stay(tmp_path, monkeypatch):
+    real, link = tmp_path / "real.json", tmp_path / "link.json"
+    real.write_text(json.dumps({"version": 1, "exercises": {}}), encoding="utf-8")
+    real.chmod(0o664)
+    link.symlink_to(real)
+    monkeypatch.setenv("MINILLM_PROGRESS", str(link))
+    check("0.1", right)
+    assert link.is_symlink() and entry(real)["status"] == "PASS"
+    assert real.stat().st_mode & 0o777 == 0o664
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes are those of POSIX")
+def test_a_new_file_has_the_mode_of_any_new_file(progress_path):
+    (progress_path.parent / "another").write_text("", encoding="utf-8")
+    check("0.1", right)
+    assert progress_path.stat().st_mode == (progress_path.parent / "another").stat().st_mode
+
+
+def test_a_tilde_is_the_home_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    monkeypatch.setenv("MINILLM_PROGRESS", "~/mine.json")
+    check("0.1", right)
+    assert entry(tmp_path / "mine.json")["status"] == "PASS"

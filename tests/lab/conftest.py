@@ -41,6 +41,8 @@ def on_h200(registry, monkeypatch):
     from minillm.lab import live_or_recorded
 
     monkeypatch.setattr(live_or_recorded, "on_gpu", lambda: True)
-    monkeypatch.setattr(live_or_recorded, "live_run", lambda: {"gpu": RUN["gpu"], "torch": RUN["torch"]})
+    monkeypatch.setattr(
+        live_or_recorded, "live_run", lambda: {key: RUN[key] for key in ("gpu", "torch", "date")}
+    )
     monkeypatch.setattr(live_or_recorded, "provenance", lambda: dict(RUN))
     return registry

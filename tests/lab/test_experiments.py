@@ -10,7 +10,14 @@ import pytest
 
 from minillm import lab
 from minillm.lab import records
-from minillm.lab.experiments import DoesNotFit, experiment, find, registered, source_hash
+from minillm.lab.experiments import (
+    CannotMeasure,
+    DoesNotFit,
+    experiment,
+    find,
+    registered,
+    source_hash,
+)
 
 
 def put_record(folder, name, data, run, source=None):
@@ -230,7 +237,9 @@ def test_on_a_gpu_it_runs_once_and_the_records_stand_beside(on_h200, run_info):
     first, second = lab.run("toy/a/5"), lab.run("toy/a/5")
     assert calls == [5] and first.data == second.data
     assert first.data == {"n": 5, "pair": [1, 2], "3": "three"}  # as a record would give it back
-    assert first.origin.kind == "live" and first.origin.label == "live · NVIDIA H200 · torch 2.11.0"
+    assert (
+        first.origin.kind == "live" and first.origin.label == "live · NVIDIA H200 · 2026-11-29 · torch 2.11.0"
+    )
     assert [other.data for other in first.recorded] == [{"n": 99}]
     lab.run("toy/a/6")
     assert calls == [5, 6]
@@ -346,3 +355,27 @@ def test_a_missing_result_says_so_in_place_of_its_sentence(registry):
     assert result.say("{wall} µs", wall=lambda data: data["wall"]) == "toy/a: to be recorded on a GPU"
     with pytest.raises(LookupError, match="result.missing"):
         result.value("wall")
+
+
+def test_what_cannot_be_measured_shows_its_record_and_says_why(on_h200, run_info, monkeypatch):
+    @experiment("toy/a")
+    def a():
+        raise CannotMeasure("the profiler is not allowed to run")
+
+    put_record(on_h200, "toy/a", {"x": 7}, run_info)
+    result = lab.run("toy/a")
+    assert result.data == {"x": 7} and result.origin.kind == "recorded"
+    assert result.note == "the profiler is not allowed to run"
+    monkeypatch.setenv("MINILLM_RECORD", str(on_h200))
+    with pytest.raises(CannotMeasure):  # a recording that lacks a measurement must not look complete
+        lab.run("toy/a")
+
+
+def test_a_damaged_record_is_not_written_over(on_h200, monkeypatch):
+    experiment("toy/a")(lambda: {"x": 1})
+    monkeypatch.setenv("MINILLM_RECORD", str(on_h200))
+    path = on_h200 / "nvidia-h200.json"
+    path.write_text('{"gpu": "NVIDIA H200", "runs": {')
+    with pytest.raises(ValueError, match="cannot be read"):
+        lab.run("toy/a")
+    assert path.read_text() == '{"gpu": "NVIDIA H200", "runs": {'

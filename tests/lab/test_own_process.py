@@ -5,7 +5,7 @@ import textwrap
 
 import pytest
 
-from minillm.lab.experiments import DoesNotFit
+from minillm.lab.experiments import CannotMeasure, DoesNotFit
 from minillm.lab.own_process import run_in_own_process
 
 TOPIC = """
@@ -64,10 +64,10 @@ def test_a_shape_that_does_not_fit_stays_that():
     [("fails", "ZeroDivisionError: on purpose"), ("dies", "exit code 3")],
 )
 def test_what_went_wrong_is_said(name, words):
-    with pytest.raises(RuntimeError, match=words):
+    with pytest.raises(CannotMeasure, match=words):
         run_in_own_process(f"elsewhere/{name}")
 
 
 def test_an_endless_experiment_is_ended():
-    with pytest.raises(RuntimeError, match="did not end within 2 s"):
+    with pytest.raises(CannotMeasure, match="did not end within 2 s"):
         run_in_own_process("elsewhere/hangs", timeout=2)

@@ -1,12 +1,13 @@
-"""The report: what it links exists, what it quotes is escaped, widgets become what they had captured."""
+"""The report: what it links exists, what it quotes is escaped, pages need neither a kernel nor a network."""
 
+import html
 import json
 import re
 
 import pytest
 
 from minillm.lab import report
-from minillm.lab.html_copy import flatten_widgets
+from minillm.lab.html_copy import flatten_widgets, html_page
 
 MACHINE = {"backend": "emulated", "gpu": None, "torch": "2.13.0"}
 OK = {"notebook": "notebooks/00.ipynb", "status": "ok", "seconds": 3.25, "cells": 4, "failing_cell": None}
@@ -50,24 +51,35 @@ def test_a_notebook_without_a_cell_run_has_a_line_too():
     assert "cannot be read" in report.index_page([row], {**MACHINE, "torch": None})
 
 
-def test_widgets_become_their_captured_outputs_and_the_notebook_keeps_them():
+VIEW = "application/vnd.jupyter.widget-view+json"
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+def lesson():
     nbformat = pytest.importorskip("nbformat")
-    view = "application/vnd.jupyter.widget-view+json"
-    figure = {"output_type": "stream", "name": "stdout", "text": "captured"}
-    state = {
-        "box": {"state": {"children": ["IPY_MODEL_slider", "IPY_MODEL_output"]}},
-        "slider": {"state": {"value": 3}},
-        "output": {"state": {"outputs": [figure]}},
-    }
     shown = [
-        {view: {"model_id": "box"}, "text/plain": "VBox()"},
-        {view: {"model_id": "slider"}},
-        {"text/plain": "42"},
+        ({VIEW: {"model_id": "box"}, "text/plain": "Sliders: run this cell to move them."}, {}),
+        ({"image/png": PNG, "text/plain": "Two bars."}, {"image/png": {"alt": 'Two "bars".', "width": 800}}),
+        ({"text/plain": "42"}, {}),
     ]
-    outputs = [nbformat.v4.new_output("display_data", data=data) for data in shown]
+    outputs = [nbformat.v4.new_output("display_data", data=data, metadata=about) for data, about in shown]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("x", outputs=outputs)])
-    notebook.metadata["widgets"] = {"application/vnd.jupyter.widget-state+json": {"state": state}}
+    notebook.metadata |= {"widgets": {"state": {}}, "minillm": {"lesson": "01", "title": "Launches"}}
+    return notebook
+
+
+def test_a_page_has_no_widgets_and_the_notebook_keeps_them():
+    notebook = lesson()
     flat = flatten_widgets(notebook)
-    assert [o.get("text") or o["data"] for o in flat.cells[0].outputs] == ["captured", {"text/plain": "42"}]
-    assert "widgets" not in flat.metadata
-    assert view in notebook.cells[0].outputs[0].data and "widgets" in notebook.metadata
+    assert [list(output.data) for output in flat.cells[0].outputs][1] == ["text/plain"]
+    assert len(flat.cells[0].outputs) == 2 and "widgets" not in flat.metadata
+    assert VIEW in notebook.cells[0].outputs[0].data and "widgets" in notebook.metadata
+
+
+def test_a_page_describes_its_pictures_and_needs_no_network():
+    pytest.importorskip("nbconvert")
+    page = html_page(lesson())
+    [picture] = re.findall(r"<img[^>]+>", page)
+    assert 'Two "bars".' in html.unescape(picture) and PNG in picture and 'width="800"' in picture
+    assert "<title>01 Launches</title>" in page
+    assert not re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="(?:https?:)?//', page)

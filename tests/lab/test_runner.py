@@ -258,3 +258,27 @@ def test_ctrl_c_ends_the_kernel_and_leaves_a_report(tmp_path):
     assert rows[0]["failing_cell"] == "hangs"
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
+
+
+def test_a_copy_never_overwrites_a_notebook(tmp_path):
+    path = write(tmp_path / "notebooks/x.ipynb", ("one", "print(1)"))
+    before = path.read_bytes()
+    with pytest.raises(runner.CannotRun, match="overwrite a notebook"):
+        runner.run_notebooks([path], tmp_path)
+    assert path.read_bytes() == before and sorted(tmp_path.rglob("*")) == [path.parent, path]
+
+
+def test_notebooks_of_folders_with_one_name_have_a_copy_each(tmp_path):
+    paths = [write(tmp_path / f"{room}/nb/x.ipynb", ("one", f"print('room {room}')")) for room in ("a", "b")]
+    rows = runner.run_notebooks(paths, tmp_path / "out", say=lambda line: None)
+    copies = [tmp_path / "out" / row["copy"] for row in rows]
+    assert [text_of(copy, "one").strip() for copy in copies] == ["room a", "room b"]
+
+
+def test_without_a_folder_for_temporary_files_there_is_one_line(tmp_path, monkeypatch):
+    def full(**options):
+        raise FileNotFoundError("No usable temporary directory found")
+
+    monkeypatch.setattr(runner.tempfile, "TemporaryDirectory", full)
+    with pytest.raises(runner.CannotRun, match="temporary files"):
+        runner.run_notebooks([tmp_path / "x.ipynb"], tmp_path / "out")

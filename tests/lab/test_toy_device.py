@@ -122,6 +122,49 @@ def test_waiting_by_polling_ends():
     assert polls > 10 and toy.host_us >= 305
 
 
+def test_waiting_long_by_asking_takes_few_rounds():
+    """A second, asked for by a clock of which one reading costs 50 ns."""
+    toy = toy_device()
+    with toy.as_time():
+        end, rounds = time.monotonic() + 1, 0
+        while time.monotonic() < end:
+            rounds += 1
+            time.sleep(0)
+    assert 20 < rounds < 1000
+    toy.launch(1e6)
+    event = toy.Event()
+    event.record()
+    for polls in range(1000):  # noqa: B007
+        if event.query():
+            break
+    assert 20 < polls < 999
+    assert 1e6 < toy.host_us - 1e6 < 1.2e6  # and not much too late
+
+
+def test_asking_costs_little_as_soon_as_something_happened_in_between():
+    toy = toy_device(call_us=1)
+    for _ in range(5):
+        for _ in range(40):
+            toy.perf_counter()
+        toy.launch(0, launch_us=0)
+        before = toy.host_us
+        toy.perf_counter()
+        assert toy.host_us - before == pytest.approx(0.1)
+
+
+def test_the_log_keeps_what_elapsed_time_answered():
+    toy = toy_device()
+    start, end = toy.Event(enable_timing=True), toy.Event(enable_timing=True)
+    start.record()
+    toy.launch(100)
+    end.record()
+    with pytest.raises(RuntimeError):
+        start.elapsed_time(end)
+    toy.synchronize()
+    assert toy.log.elapsed_ms == []
+    assert [start.elapsed_time(end), end.elapsed_time(start)] == toy.log.elapsed_ms
+
+
 # --------------------------------------------------------------------------------------------- kernels
 def test_right_timing_gives_the_kernel_and_wrong_timings_do_not():
     toy = toy_device(seed=3)
@@ -278,9 +321,15 @@ class Answers:
         return timed_by(clock, fn, cuda)
 
 
+class CallableAnswer:
+    def __call__(self, fn, cuda):
+        return timed_by(imported_clock, fn, cuda)
+
+
 @pytest.mark.parametrize(
     "answer",
     [
+        CallableAnswer(),
         by_imported_name,
         by_default_argument,
         by_local_import,

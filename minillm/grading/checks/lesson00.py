@@ -13,7 +13,9 @@ def idle(busy_us, wall_us):
 FORMULAS = {
     "busy-fraction": lambda busy, wall: busy / wall,
     "percentage": [lambda busy, wall: 100 * (1 - busy / wall), lambda busy, wall: 100 * busy / wall],
+    "missing-brackets": lambda busy, wall: wall - busy / wall,
     "inverted-ratio": [
+        lambda busy, wall: busy / (wall - busy),
         lambda busy, wall: wall / busy,
         lambda busy, wall: 1 - wall / busy,
         lambda busy, wall: wall / busy - 1,
@@ -42,7 +44,8 @@ FORMULAS = {
     mistakes={
         "busy-fraction": "This is the fraction in which the GPU works; asked is the rest of the step.",
         "percentage": "This is a percentage; a fraction lies between 0 and 1.",
-        "inverted-ratio": "The division is the wrong way round: the whole step belongs below the line.",
+        "missing-brackets": "Python divides before it subtracts: the difference needs brackets.",
+        "inverted-ratio": "Something else stands below the line; the whole step, wall_us, belongs there.",
         "not-a-fraction": "This is a time in microseconds; divide it by the length of the step.",
         "negative": "The sign is wrong: idle time is what is left of the wall time, so it is not below 0.",
         "rounded": "The result was rounded (round, int or //), so small differences are lost.",

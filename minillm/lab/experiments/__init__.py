@@ -30,8 +30,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 
-class DoesNotFit(Exception):
-    """An experiment raises this, with the reason, when the GPU cannot hold its shape: the record is shown."""
+class CannotMeasure(Exception):
+    """The reason why a measurement could not be made here: the record is shown instead, and says so."""
+
+
+class DoesNotFit(CannotMeasure):
+    """An experiment raises this, with the reason, when the GPU cannot hold its shape."""
 
 
 @dataclass(frozen=True)
@@ -118,11 +122,12 @@ def source_hash(name: str) -> str:
     found, _ = find(name)
     digest = hashlib.sha256()
     for used in (found.function, *found.uses):
-        digest.update(_source(used).encode() + b"\0")
+        digest.update(source_text(used).encode() + b"\0")
     return digest.hexdigest()
 
 
-def _source(used) -> str:
+def source_text(used) -> str:
+    """What runs of a function, class or module: its text without docstrings and remarks; else ``repr``."""
     if not (inspect.isroutine(used) or inspect.isclass(used) or inspect.ismodule(used)):
         return repr(used)
     try:

@@ -6,31 +6,20 @@ Every function here runs on a CUDA GPU only, and returns numbers that survive JS
 from __future__ import annotations
 
 import statistics
-import time
 
 import torch
 
 from ...config import default_dtype
 from ...graphs import cuda, warm_up
-from ..profile import profile
-from ..timing import measure
+from ..profile import profile, timeline_from_trace
+from ..timing import Stat, measure, submit_us
 from . import experiment
 
 CHAIN = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
 SIZES = tuple(2**k for k in (10, 16, 18, 20, 21, 22, 23, 24, 25, 26))  # floats
 
-
-def submit_us(call, calls: int = 500, repeats: int = 9) -> float:
-    """µs of CPU that one ``call`` takes when nothing waits: median over repeats of the mean over calls."""
-    per_call = []
-    for _ in range(repeats + 1):  # the first repeat warms up and is dropped
-        torch.cuda.synchronize()
-        start = time.perf_counter_ns()
-        for _ in range(calls):
-            call()
-        per_call.append((time.perf_counter_ns() - start) / 1e3 / calls)
-    torch.cuda.synchronize()
-    return statistics.median(per_call[1:])
+# What makes a record stale when it changes, besides an experiment's own code: the instruments.
+MEASURED, PROFILED = (measure, Stat), (profile, timeline_from_trace)
 
 
 def captured(fn) -> torch.cuda.CUDAGraph:
@@ -42,7 +31,7 @@ def captured(fn) -> torch.cuda.CUDAGraph:
     return graph
 
 
-@experiment("launch/one-kernel", claim="C1", uses=[submit_us], own_process=True)
+@experiment("launch/one-kernel", claim="C1", uses=[submit_us, *MEASURED, *PROFILED], own_process=True)
 def one_kernel() -> dict:
     """One ``add_`` on 1,024 floats: µs of CPU to submit, of GPU to run, and until the result is there."""
     x = torch.zeros(1024, device="cuda")
@@ -52,7 +41,7 @@ def one_kernel() -> dict:
     return {"submit_us": submit, "kernel_us": statistics.median(seen.durations_us), "wall_us": wall}
 
 
-@experiment("launch/unsynchronised")
+@experiment("launch/unsynchronised", uses=MEASURED)
 def unsynchronised() -> dict:
     """An 8192 × 8192 product timed by the host's clock, without and with ``synchronize``, and by events."""
     a = torch.randn(8192, 8192, device="cuda", dtype=default_dtype("cuda"))
@@ -64,7 +53,7 @@ def unsynchronised() -> dict:
     }
 
 
-@experiment("launch/chain", claim="C1", uses=[captured, CHAIN])
+@experiment("launch/chain", claim="C1", uses=[captured, CHAIN, *MEASURED])
 def chain() -> dict:
     """n dependent ``add_``s on 1,024 floats, launched one by one and as one graph."""
     x = torch.zeros(1024, device="cuda")
@@ -85,7 +74,7 @@ def chain() -> dict:
     return rows
 
 
-@experiment("launch/kernel-length", claim="C11", uses=[captured, SIZES])
+@experiment("launch/kernel-length", claim="C11", uses=[captured, SIZES, *MEASURED])
 def kernel_length() -> dict:
     """100 ``add_``s on ever larger tensors, launched one by one and as a graph: µs for each of them.
 
@@ -131,7 +120,7 @@ def where() -> dict:
         }
 
 
-@experiment("launch/bandwidth")
+@experiment("launch/bandwidth", uses=MEASURED)
 def bandwidth() -> dict:
     """GB/s that a device-to-device copy moves, bytes read plus bytes written."""
     size = min(4 << 30, torch.cuda.mem_get_info()[0] // 8)

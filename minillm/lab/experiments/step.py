@@ -5,8 +5,12 @@ Every function here runs on a CUDA GPU only, and returns numbers that survive JS
 
 from __future__ import annotations
 
+import statistics
+
 import torch
 
+from ... import attention, layers
+from ... import model as model_file
 from ...config import ModelConfig
 from ...model import Transformer
 from ..decode_setup import decode_step
@@ -16,10 +20,11 @@ from ..profile import profile
 from ..roofline import bandwidth_floor_us
 from ..timing import measure
 from . import DoesNotFit, experiment
-from .launch import captured
+from .launch import MEASURED, PROFILED, captured
 
-BATCHES = (1, 8, 32, 64, 128, 256)
+BATCHES, ROUNDS = (1, 8, 32, 64, 128, 256), 3
 CONTEXT, MAX_CONTEXT = 400, 512  # tokens; the plain attention reads the whole width of its block tables
+MODEL = (model_file, layers, attention, decode_step, CONTEXT, MAX_CONTEXT)  # what a step does
 
 
 def need(preset: str, batch: int) -> None:
@@ -29,7 +34,10 @@ def need(preset: str, batch: int) -> None:
 
 
 @experiment(
-    "step/timeline/{preset}/B={batch}", claim="C2", uses=[need, captured, decode_step], own_process=True
+    "step/timeline/{preset}/B={batch}",
+    claim="C2",
+    uses=[captured, *MODEL, *MEASURED, *PROFILED],
+    own_process=True,
 )
 def timeline(preset: str, batch: int) -> dict:
     """One decode step on the profiler's timeline, eager and as a graph; and µs of each without profiler."""
@@ -46,38 +54,40 @@ def timeline(preset: str, batch: int) -> dict:
 
 
 def step_times(step) -> dict:
-    """One decode step eager and as a graph: medians and interquartile ranges, µs."""
-    eager, replay = measure(step, repeats=7), measure(captured(step).replay, repeats=7)
+    """One decode step eager and as a graph; µs."""
+    eager, replay = measure(step, repeats=3), measure(captured(step).replay, repeats=3)
     return {
         "submit_us": eager.submit_us.median,
         "wall_us": eager.wall_us.median,
-        "wall_iqr_us": eager.wall_us.iqr,
         "graph_submit_us": replay.submit_us.median,
         "graph_us": replay.wall_us.median,
-        "graph_iqr_us": replay.wall_us.iqr,
     }
 
 
 @experiment(
     "step/batch-sweep/{preset}",
     claim="C11",
-    uses=[need, step_times, captured, decode_step, BATCHES],
+    uses=[step_times, captured, BATCHES, ROUNDS, bandwidth_floor_us, *MODEL, *MEASURED, *PROFILED],
     own_process=True,
 )
 def batch_sweep(preset: str) -> dict:
     """A decode step (context 400, block tables 512 wide) over batch sizes, as far as they fit.
 
-    Everything is timed first and profiled afterwards, since a process that has used the profiler
-    launches more slowly ever after. ``floor_us`` is bytes ÷ the datasheet's bandwidth at that batch, or
-    None for a GPU that is not in `lab.devices`.
+    Times are medians over rounds of medians. All of them are taken before the profiler runs, since a process
+    that has used it launches more slowly ever after. ``floor_us`` is bytes ÷ the datasheet's bandwidth at
+    that batch, or None for a GPU that is not in `lab.devices`.
     """
     need(preset, BATCHES[0])
     batches = [batch for batch in BATCHES if fits(preset, batch, MAX_CONTEXT)]
     card, config = device_named(torch.cuda.get_device_name()), ModelConfig.preset(preset)
     model = Transformer(config)
-    rows = [{"batch": batch, **step_times(decode_step(preset, batch, model=model))} for batch in batches]
-    for row in rows:
-        seen = profile(decode_step(preset, row["batch"], model=model))
-        row |= {"busy_us": seen.busy_us, "kernels": len(seen.kernels)}
-        row["floor_us"] = card and bandwidth_floor_us(config, row["batch"], CONTEXT, card.bandwidth_gb_per_s)
+    # Round after round over all batches: a host that is slow for a while is slow for each of them.
+    rounds = [[step_times(decode_step(preset, b, model=model)) for b in batches] for _ in range(ROUNDS)]
+    rows = []
+    for at, batch in enumerate(batches):
+        times = {key: statistics.median(one[at][key] for one in rounds) for key in rounds[0][at]}
+        seen = profile(decode_step(preset, batch, model=model))
+        floor = card and bandwidth_floor_us(config, batch, CONTEXT, card.bandwidth_gb_per_s)
+        used = {"busy_us": seen.busy_us, "kernels": len(seen.kernels)}
+        rows.append({"batch": batch, **times, **used, "floor_us": floor})
     return {"rows": rows}

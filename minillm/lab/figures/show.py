@@ -7,7 +7,7 @@ import io
 import sys
 
 MAX_BYTES = 60_000
-DPI = 100
+DPI = 200  # shown at half of that, so it is sharp on a dense screen too
 
 
 def show(fig, alt: str) -> None:
@@ -28,18 +28,27 @@ def show(fig, alt: str) -> None:
             print(alt)
         else:
             png = base64.b64encode(png_bytes(fig)).decode("ascii")
-            display({"image/png": png, "text/plain": alt}, metadata={"image/png": {"alt": alt}}, raw=True)
+            display(
+                {"image/png": png, "text/plain": alt},
+                metadata={"image/png": {"alt": alt, "width": width_px(fig)}},
+                raw=True,
+            )
     if (
         "matplotlib.pyplot" in sys.modules
     ):  # else pyplot cannot hold it, and inline backends would draw it again
         sys.modules["matplotlib.pyplot"].close(fig)
 
 
+def width_px(fig) -> int:
+    """How wide the figure is shown: 100 dots of the page for an inch."""
+    return round(fig.get_figwidth() * 100)
+
+
 def png_bytes(fig, max_bytes: int = MAX_BYTES) -> bytes:
     """The figure on white as PNG, 100 dpi; fewer colours, then fewer dots, while it is over ``max_bytes``."""
     from PIL import Image
 
-    for dpi in (DPI, 80, 64, 50):
+    for dpi in (DPI, 150, 100, 64):
         buffer = io.BytesIO()
         fig.savefig(buffer, format="png", dpi=dpi, facecolor="white", metadata={"Software": None})
         image = Image.open(buffer).convert("RGB")

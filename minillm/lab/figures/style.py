@@ -57,7 +57,7 @@ def figure(title: str, result=None, size: tuple[float, float] = (8.0, 3.2), colu
     with rc_context(STYLE):
         fig = Figure(figsize=size, facecolor="white", layout="constrained")
         FigureCanvasAgg(fig)
-        title = wrapped(fig, title, size[0] - (1.4 if recorded else 0.2), TITLE_POINTS, "bold")
+        title = wrapped(fig, title, size[0] - (1.5 if recorded else 0.4), TITLE_POINTS, "bold")
         label = wrapped(fig, label, size[0] - 0.2, LABEL_POINTS) if label else ""
         above = 0.12 + TITLE_POINTS / 72 * 1.3 * (title.count("\n") + 1)
         below = 0.06 + LABEL_POINTS / 72 * 1.3 * (label.count("\n") + 1)

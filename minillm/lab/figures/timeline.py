@@ -8,6 +8,7 @@ from ..wording import percent, short
 from .style import palette
 
 LANE, GAP, HEADER = 0.8, 0.25, 1.0  # heights: a lane, between the two lanes of a row, the line above a row
+WAITS = {"facecolor": "white", "edgecolor": palette.cpu, "hatch": "....", "linewidth": 0.6}
 IDLE = {"facecolor": "white", "edgecolor": palette.idle, "hatch": "////", "linewidth": 0.6}
 FEW = 16  # up to so many kernels, a line leads from each launch to its kernel
 
@@ -57,7 +58,7 @@ def _draw_lanes(ax, row, cpu: float, gpu: float, color: str, shown: tuple) -> se
     launches, kernels = _pairs(row, "cpu", "launches"), _pairs(row, "gpu", "kernels")
     waits = _pairs(row, "waits")
     _boxes(ax, launches, cpu, pixel, facecolor=palette.cpu)
-    _boxes(ax, waits, cpu, pixel, facecolor="white", edgecolor=palette.cpu, hatch="....", linewidth=0.6)
+    _boxes(ax, waits, cpu, pixel, narrow="#C3CDD6", **WAITS)
     # What the kernels leave uncovered of the hatching is the idle time.
     ax.broken_barh([(0.0, _total(row))], (gpu, LANE), **IDLE)
     _boxes(ax, kernels, gpu, pixel, facecolor=color)
@@ -66,23 +67,31 @@ def _draw_lanes(ax, row, cpu: float, gpu: float, color: str, shown: tuple) -> se
         inside = [pair for pair in pairs if shown[0] <= pair[0] and pair[1] <= shown[1]]
         for pair in inside if len(inside) <= FEW else []:
             ax.plot(pair, [cpu, gpu + LANE], color=palette.cpu, linewidth=0.9)
-    return (
-        {"launch"}
-        | ({"CPU waits"} if waits else set())
-        | ({"GPU idle"} if row.busy_us < _total(row) else set())
-    )
+    kernel = {palette.eager: {"kernel"}, palette.graph: {"kernel in a graph"}}.get(color, set())
+    waiting = {"CPU waits"} if waits else set()
+    return {"launch"} | kernel | waiting | ({"GPU idle"} if row.busy_us < _total(row) else set())
 
 
-def _boxes(ax, spans: list[tuple[float, float]], bottom: float, pixel: float, **look) -> None:
-    """Spans as boxes; a white outline parts neighbours where they are wide enough to have one."""
+def _boxes(
+    ax, spans: list[tuple[float, float]], bottom: float, pixel: float, narrow: str | None = None, **look
+) -> None:
+    """Spans as boxes; a white outline parts neighbours where they are wide enough to have one.
+
+    ``narrow`` is the colour of those that are not. A few are drawn a dot wide at least, so that none is
+    lost; of hundreds below a dot the renderer is left to shade by how much of a dot they cover.
+    """
     outlined = {"edgecolor": "white", "linewidth": 0.8, **look}
-    bare = {"facecolor": look.get("edgecolor", look["facecolor"]), "linewidth": 0}
+    bare = {"facecolor": narrow or look.get("edgecolor", look["facecolor"]), "linewidth": 0}
+    few = len(spans) <= 100
+    if not few:
+        bare["snap"] = False
     for style, some in (
         (outlined, [span for span in spans if span[1] - span[0] >= 4 * pixel]),
         (bare, [span for span in spans if 0 < span[1] - span[0] < 4 * pixel]),
     ):
         if some:
-            ax.broken_barh([(start, end - start) for start, end in some], (bottom, LANE), **style)
+            boxes = [(start, max(end - start, pixel if few else 0.0)) for start, end in some]
+            ax.broken_barh(boxes, (bottom, LANE), **style)
 
 
 def _pairs(row, *names: str) -> list[tuple[float, float]]:
@@ -107,7 +116,9 @@ def _legend(ax, used: set[str]) -> None:
 
     looks = {
         "launch": {"facecolor": palette.cpu},
-        "CPU waits": {"facecolor": "white", "edgecolor": palette.cpu, "hatch": "....", "linewidth": 0.6},
+        "kernel": {"facecolor": palette.eager},
+        "kernel in a graph": {"facecolor": palette.graph},
+        "CPU waits": WAITS,
         "GPU idle": IDLE,
     }
     fig = ax.figure

@@ -1,7 +1,10 @@
 """Answers to 0.1."""
 
 import math
+import sys
 
+from minillm import grading
+from minillm.grading.checks import lesson00
 from minillm.grading.corpus import right, wrong
 
 
@@ -86,3 +89,41 @@ def one_argument(times):
 
 
 wrong("0.1", "not-a-function")(0.7)
+
+
+@wrong("0.1", "missing-brackets")
+def divides_before_it_subtracts(busy_us, wall_us):
+    return wall_us - busy_us / wall_us
+
+
+@wrong("0.1", "inverted-ratio")
+def busy_over_idle(busy_us, wall_us):
+    return busy_us / (wall_us - busy_us)
+
+
+@wrong("0.1", "wrong-type")
+def as_bytes(busy_us, wall_us):
+    return str(1 - busy_us / wall_us).encode()
+
+
+@wrong("0.1", "wrong-type")
+async def needs_no_async(busy_us, wall_us):
+    return 1 - busy_us / wall_us
+
+
+@wrong("0.1", "reexport")
+def asks_the_graders_oracle(busy_us, wall_us):
+    return lesson00.idle(busy_us, wall_us)
+
+
+@wrong("0.1", "reexport")
+def executes_what_is_revealed(busy_us, wall_us):
+    names = {}
+    exec(str(grading.reveal("0.1")), names)
+    return names["idle_fraction"](busy_us, wall_us)
+
+
+@wrong("0.1", "unwatched")
+def profiles_itself(busy_us, wall_us):
+    sys.setprofile(None)
+    return 1 - busy_us / wall_us

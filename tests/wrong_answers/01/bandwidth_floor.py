@@ -122,3 +122,45 @@ wrong("1.3", "reexport")(functools.partial(lab.bandwidth_floor_us, bytes_per_ele
 @wrong("1.3", "another-exercise")
 def finish_times(launch_us, kernel_us):
     return []
+
+
+@wrong("1.3", "all-weights-and-no-kv")
+def first_idea(config, batch, context, gb_per_s):
+    return 2 * config.weight_count() / gb_per_s / 1e3
+
+
+@wrong("1.3", "forgot-weights")
+def only_kv(config, batch, context, gb_per_s):
+    return batch * context * kv_bytes(config) / gb_per_s / 1e3
+
+
+@wrong("1.3", "forgot-kv")
+def one_token_of_each(config, batch, context, gb_per_s):
+    return (2 * weights(config) + batch * kv_bytes(config)) / gb_per_s / 1e3
+
+
+@wrong("1.3", "kv-counted-twice")
+def keys_and_values_again(config, batch, context, gb_per_s):
+    return (2 * weights(config) + 2 * batch * context * kv_bytes(config)) / gb_per_s / 1e3
+
+
+@wrong("1.3", "kv-counted-twice")
+def kv_of_float32(config, batch, context, gb_per_s):
+    kv = batch * context * config.kv_bytes_per_token(torch.float32)
+    return (2 * weights(config) + kv) / gb_per_s / 1e3
+
+
+@wrong("1.3", "bytes-per-element")
+def weights_of_float32(config, batch, context, gb_per_s):
+    return (4 * weights(config) + batch * context * kv_bytes(config)) / gb_per_s / 1e3
+
+
+@wrong("1.3", "bytes-per-element")
+def weights_for_bytes(config, batch, context, gb_per_s):
+    return (weights(config) + batch * context * kv_bytes(config)) / gb_per_s / 1e3
+
+
+@wrong("1.3", "query-heads")
+def kv_as_wide_as_hidden(config, batch, context, gb_per_s):
+    kv = 2 * config.layers * config.hidden * batch * context
+    return 2 * (weights(config) + kv) / gb_per_s / 1e3

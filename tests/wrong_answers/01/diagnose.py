@@ -152,3 +152,56 @@ def sorts_in_place(submit_us, gpu_busy_us, wall_us):
     if wall_us[-quarter - 1] - wall_us[quarter] > 0.2 * wall_us[len(wall_us) // 2]:
         return NOISY
     return decide_from_medians(submit_us, gpu_busy_us, wall_us)
+
+
+def decided_by(middle=median, gpu=0.9, launch=0.9, noisy=noisy, launch_first=False):
+    def diagnose(submit_us, gpu_busy_us, wall_us):
+        submit, busy, wall = map(middle, (submit_us, gpu_busy_us, wall_us))
+        if noisy(wall_us):
+            return NOISY
+        verdicts = [(LAUNCH, submit >= launch * wall), (GPU, busy >= gpu * wall)]
+        return next((name for name, holds in sorted(verdicts, reverse=launch_first) if holds), WAITS)
+
+    return diagnose
+
+
+def at_noise_limit(limit):
+    def noisy(samples):
+        low, _, high = quantiles(samples, n=4)
+        return high - low > limit * median(samples)
+
+    return noisy
+
+
+for limits in ((0.75, 0.75), (0.8, 0.8), (0.95, 0.95), (0.9, 0.75), (0.73, 0.9), (0.87, 0.95), (1, 1)):
+    wrong("1.4", "other-limit")(decided_by(gpu=limits[0], launch=limits[1]))
+for limit in (0.05, 0.1, 0.15, 0.3, 0.5, 0.6):
+    wrong("1.4", "other-noise-limit")(decided_by(noisy=at_noise_limit(limit)))
+wrong("1.4", "minimum-for-median")(decided_by(min))
+wrong("1.4", "mean-for-median")(decided_by(fmean, launch_first=True))
+
+
+@wrong("1.4", "other-noise-limit")
+def half_of_the_range(submit_us, gpu_busy_us, wall_us):
+    _, middle, high = quantiles(wall_us, n=4)
+    return decided_by(noisy=lambda _: high - middle > 0.2 * middle)(submit_us, gpu_busy_us, wall_us)
+
+
+@wrong("1.4", "other-noise-limit")
+def tenths_for_quartiles(submit_us, gpu_busy_us, wall_us):
+    low, *_, high = quantiles(wall_us, n=10)
+    return decided_by(noisy=lambda wall: high - low > 0.2 * median(wall))(submit_us, gpu_busy_us, wall_us)
+
+
+@wrong("1.4", "other-noise-limit")
+def range_over_mean(submit_us, gpu_busy_us, wall_us):
+    low, _, high = quantiles(wall_us, n=4)
+    return decided_by(noisy=lambda wall: high - low > 0.2 * fmean(wall))(submit_us, gpu_busy_us, wall_us)
+
+
+@wrong("1.4", "noise-of-the-parts")
+def noise_of_the_gpu_times(submit_us, gpu_busy_us, wall_us):
+    return decided_by(noisy=lambda _: noisy(gpu_busy_us))(submit_us, gpu_busy_us, wall_us)
+
+
+right("1.4")(decided_by(lambda samples: sorted(samples)[len(samples) // 2]))

@@ -158,3 +158,50 @@ def speedup_bound(launch_us, kernel_us, node_us=0):
 
 
 wrong("1.2", "reexport")(lab.launch_queue)
+
+
+@wrong("1.2", "swapped-arguments")
+def other_order(kernel_us, launch_us):
+    return longest_path(launch_us, kernel_us)
+
+
+@wrong("1.2", "rounded")
+def whole_microseconds(launch_us, kernel_us):
+    return [int(end) for end in longest_path(launch_us, kernel_us)]
+
+
+@wrong("1.2", "rounded")
+def one_digit(launch_us, kernel_us):
+    return [round(end, 1) for end in longest_path(launch_us, kernel_us)]
+
+
+@wrong("1.2", "wrong-value")
+def forgets_the_tie(launch_us, kernel_us):
+    cpu = gpu = 0
+    found = []
+    for launch, kernel in zip(launch_us, kernel_us):
+        cpu += launch
+        if cpu > gpu:
+            gpu = cpu + kernel
+        elif cpu < gpu:
+            gpu = gpu + kernel
+        found.append(gpu)
+    return found
+
+
+@wrong("1.2", "returned-nothing")
+def nothing_for_nothing(launch_us, kernel_us):
+    return longest_path(launch_us, kernel_us) or None
+
+
+@wrong("1.2", "wrong-type")
+def raw_bytes(launch_us, kernel_us):
+    return bytes(int(end) % 256 for end in longest_path(launch_us, kernel_us))
+
+
+@wrong("1.2", "reexport")
+def asks_the_toy_device(launch_us, kernel_us):
+    toy = lab.toy_device()
+    for launch, kernel in zip(launch_us, kernel_us):
+        toy.launch(kernel, launch)
+    return [end for _, end in toy.executed]

@@ -123,3 +123,30 @@ def both_times(launch_us, kernel_us, node_us):
 @wrong("1.5", "wrong-value")
 def mean_of_ratios(launch_us, kernel_us, node_us):
     return numpy.mean([(l + k) / (k + node_us) for l, k in zip(launch_us, kernel_us)])
+
+
+@wrong("1.5", "node-cost-misplaced")
+def nodes_in_the_launches(launch_us, kernel_us, node_us):
+    return last_end(with_nodes(launch_us, node_us), kernel_us) / as_graph(kernel_us, node_us)
+
+
+@wrong("1.5", "node-cost-misplaced")
+def nodes_in_both(launch_us, kernel_us, node_us):
+    return eager(with_nodes(launch_us, node_us), kernel_us, node_us) / as_graph(kernel_us, node_us)
+
+
+@wrong("1.5", "longer-of-each-pair")
+def longer_of_launch_and_kernel(launch_us, kernel_us, node_us):
+    before = sum(map(max, launch_us, with_nodes(kernel_us, node_us)))
+    return before / as_graph(kernel_us, node_us)
+
+
+@wrong("1.5", "longer-of-each-pair")
+def longer_of_the_two_and_a_node(launch_us, kernel_us, node_us):
+    before = sum(with_nodes(map(max, launch_us, kernel_us), node_us))
+    return before / as_graph(kernel_us, node_us)
+
+
+@wrong("1.5", "graph-with-a-launch")
+def the_graph_is_launched(launch_us, kernel_us, node_us):
+    return eager(launch_us, kernel_us, node_us) / (launch_us[0] + as_graph(kernel_us, node_us))

@@ -32,11 +32,12 @@ def floor(config, batch, context, gb_per_s, *, weights=1, tables=1, kv=1.0, elem
 
 
 def _variant(**change):
-    """A formula whose keywords may be functions of (config, batch)."""
+    """A formula whose keywords may be functions of (config, batch, context)."""
 
     def formula(config, batch, context, gb_per_s):
-        now = {name: value(config, batch) if callable(value) else value for name, value in change.items()}
-        return floor(config, batch, context, gb_per_s, **now)
+        case = config, batch, context
+        now = {name: value(*case) if callable(value) else value for name, value in change.items()}
+        return floor(*case, gb_per_s, **now)
 
     return formula
 
@@ -45,18 +46,36 @@ def _scaled(factor):
     return lambda *case: factor * floor(*case)
 
 
+def _stored_tables(config, *_):
+    """What config.weight_count() counts: the embedding table, and the head if it is another one."""
+    return 1 if config.tied_head else 2
+
+
 FORMULAS = {
-    "forgot-kv": _variant(kv=0),
-    "counted-embedding": [
-        _variant(tables=2),
-        _variant(tables=lambda config, batch: 1 if config.tied_head else 2),
-    ],
-    "forgot-head": [_variant(tables=0), _variant(tables=lambda config, batch: 0 if config.tied_head else 1)],
-    "weights-per-sequence": _variant(weights=lambda config, batch: batch),
-    "kv-once": _variant(kv=lambda config, batch: 1 / batch),
+    "forgot-kv": [_variant(kv=0), _variant(kv=lambda config, batch, context: 1 / context)],
+    "all-weights-and-no-kv": [_variant(kv=0, tables=_stored_tables), _variant(kv=0, tables=2)],
+    "counted-embedding": [_variant(tables=2), _variant(tables=_stored_tables)],
+    "forgot-head": [_variant(tables=0), _variant(tables=lambda config, *_: 0 if config.tied_head else 1)],
+    "forgot-weights": _variant(weights=0),
+    "weights-per-sequence": _variant(weights=lambda config, batch, _: batch),
+    "kv-once": _variant(kv=lambda config, batch, _: 1 / batch),
     "keys-only": _variant(kv=0.5),
-    "query-heads": _variant(kv_heads=lambda config, batch: config.heads),
-    "bytes-per-element": [_variant(element=1), _variant(element=4)],
+    "kv-counted-twice": [
+        _variant(kv=2),
+        _variant(kv=lambda config, *_: config.layers),
+        _variant(kv=lambda config, *_: 2 * config.layers),
+    ],
+    "query-heads": [
+        _variant(kv_heads=lambda config, *_: config.heads),
+        _variant(kv_heads=lambda config, *_: config.hidden / config.head_dim),
+    ],
+    "bytes-per-element": [
+        _variant(element=1),
+        _variant(element=4),
+        _variant(weights=0.5),
+        _variant(weights=2),
+    ],
+    "per-token": lambda config, batch, *rest: floor(config, batch, *rest) / batch,
     "gibibytes": _scaled(1e9 / 2**30),
     "wrong-unit": [_scaled(1e-3), _scaled(1e-6), _scaled(1e3), _scaled(1e-9)],
 }
@@ -77,18 +96,28 @@ FORMULAS = {
         "Bytes divided by (gb_per_s * 1e9) are seconds; times 1e6 they are microseconds.",
     ),
     mistakes={
-        "forgot-kv": "The KV cache is missing: attention reads keys and values of every earlier token.",
+        "forgot-kv": "The KV cache is missing, or all but missing: for each sequence attention reads the "
+        "keys and values of all its `context` tokens.",
+        "all-weights-and-no-kv": "Two things at once: the KV cache is missing (attention reads keys and "
+        "values of every earlier token), and weight_count() counts the embedding table, too, if not told "
+        "to leave it out.",
         "counted-embedding": "The embedding table was counted; a step reads only one row of it for each "
         "sequence. (The head is read whole and counts once, even where it is the same tensor.)",
         "forgot-head": "The head is missing: a step multiplies by the whole head, even where it is tied to "
         "the embedding. Only looking up rows is free.",
+        "forgot-weights": "The weights are missing: a step reads all of them, once.",
         "weights-per-sequence": "The weights were counted once for each sequence; one read serves the whole "
         "batch, which is why batching pays.",
         "kv-once": "The KV cache was counted for one sequence; each sequence of the batch has its own.",
         "keys-only": "Half of the KV cache is missing: a token has a key and a value in each layer.",
-        "query-heads": "The KV cache was counted with `heads`; in grouped-query attention it has `kv_heads`.",
+        "kv-counted-twice": "The KV cache is too large by a whole factor: "
+        "config.kv_bytes_per_token(torch.bfloat16) has keys and values of all layers in it already.",
+        "query-heads": "The KV cache was counted with `heads`, or `hidden`; in grouped-query attention a key "
+        "has `kv_heads` heads of `head_dim`.",
         "bytes-per-element": "The bytes of an element are wrong: a bfloat16 has two, in weights and KV "
         "alike.",
+        "per-token": "This is the time for one token; asked is that of the step, which makes one for each "
+        "sequence.",
         "gibibytes": "A GB/s of a datasheet is 1e9 bytes a second, not 2**30.",
         "wrong-unit": "The unit is wrong: bytes over bytes per second are seconds; asked are microseconds.",
     },

@@ -1,68 +1,12 @@
 """Exercise 1.4: from three times to the reason why a step takes as long as it does."""
 
-from statistics import mean, median, quantiles
+from statistics import mean, median
 
+from minillm.grading.checks.lesson01.diagnose_truth import FORMULAS, VERDICTS, spread, verdict
 from minillm.grading.compare import compare
 from minillm.grading.registry import Wrong, exercise
 
 ARGUMENTS = ("submit_us", "gpu_busy_us", "wall_us")
-LAUNCH, GPU, WAITS, NOISY = VERDICTS = ("launch-bound", "GPU-bound", "synchronising", "too noisy to say")
-
-
-def spread(samples) -> float:
-    """Interquartile range over median. Quartiles are defined in several ways; no case lies between them."""
-    low, _, high = quantiles(samples, n=4)
-    return (high - low) / median(samples)
-
-
-def verdict(submit, busy, wall, middle=median, limit=0.9, order=(GPU, LAUNCH), otherwise=WAITS) -> str:
-    """The truth; the keywords turn it into what a mistake gives."""
-    if spread(wall) > 0.2:
-        return NOISY
-    explained = {GPU: middle(busy), LAUNCH: middle(submit)}
-    return next((name for name in order if explained[name] >= limit * middle(wall)), otherwise)
-
-
-def _changed(**change):
-    return lambda *case: verdict(*case, **change)
-
-
-def _noisy_by(is_noisy):
-    """What is answered by somebody who has another idea of noise."""
-
-    def formula(submit, busy, wall):
-        calm = [median(wall)] * len(wall)
-        return NOISY if is_noisy(submit, busy, wall) else verdict(submit, busy, calm)
-
-    return formula
-
-
-def _larger_wins(submit, busy, wall):
-    return verdict(submit, busy, wall, limit=0, order=(LAUNCH if median(submit) > median(busy) else GPU,))
-
-
-SWAP = {LAUNCH: GPU, GPU: LAUNCH, WAITS: WAITS, NOISY: NOISY}
-FORMULAS = {
-    "never-too-noisy": _noisy_by(lambda *case: False),
-    "outlier-is-noise": [
-        _noisy_by(lambda submit, busy, wall: max(wall) - min(wall) > 0.2 * median(wall)),
-        _noisy_by(
-            lambda submit, busy, wall: mean((t - mean(wall)) ** 2 for t in wall) ** 0.5 > 0.2 * mean(wall)
-        ),
-    ],
-    "absolute-spread": _noisy_by(lambda submit, busy, wall: spread(wall) * median(wall) > 0.2),
-    "noise-of-the-parts": _noisy_by(lambda *case: max(map(spread, case)) > 0.2),
-    "mean-for-median": _changed(middle=mean),
-    "single-sample": _changed(middle=lambda samples: samples[0]),
-    "swapped": [
-        lambda submit, busy, wall: verdict(busy, submit, wall),
-        lambda submit, busy, wall: SWAP[verdict(submit, busy, wall)],
-    ],
-    "larger-one-wins": _larger_wins,
-    "half-is-enough": [_changed(limit=0.5), _changed(limit=0.5, order=(LAUNCH, GPU))],
-    "launch-first": _changed(order=(LAUNCH, GPU)),
-    "never-synchronising": [_changed(otherwise=LAUNCH), _changed(otherwise=GPU)],
-}
 
 
 def read(value, _right) -> str:
@@ -84,14 +28,17 @@ def describe(submit, busy, wall) -> str:
     )
 
 
-def samples(
-    rng, middle: float, width: float = 0.02, outlier: int | None = None, count: int = 20
-) -> list[float]:
-    """`count` times around `middle`, evenly spread over +-`width` of it, in random order; one may be slow."""
+def samples(rng, middle: float, width=0.02, outlier=None, early=None, count=20) -> list[float]:
+    """`count` times around `middle`, evenly spread over +-`width` of it, in random order.
+
+    The one at place `outlier` is far too slow, the one at `early` far too fast (a clock that was read early).
+    """
     times = [middle * (1 + width * (2 * place / (count - 1) - 1)) for place in range(count)]
     rng.shuffle(times)
     if outlier is not None:
         times[outlier] = middle * 12
+    if early is not None:
+        times[early] = middle / 20
     return times
 
 
@@ -119,11 +66,16 @@ def samples(
         "noise-of-the-parts": "The wall times agree, so there is something to explain; that the submit or "
         "GPU times vary does not matter for it. Only the spread of wall_us counts.",
         "mean-for-median": "The mean was used; one slow sample moves it far. Use the median.",
+        "minimum-for-median": "The minimum was used, and one sample that is far too small decided. Use the "
+        "median.",
         "single-sample": "One sample decided; take the median of all of them.",
         "swapped": "The names are swapped: a step is launch-bound when submitting explains the wall time, "
         "and GPU-bound when the GPU's work does.",
         "larger-one-wins": "The larger of the two times got the blame, without asking whether it explains "
         "the wall time. If neither does, the CPU and the GPU waited for each other.",
+        "other-limit": "You have another limit: what explains a step fills at least 90 % of its wall time.",
+        "other-noise-limit": "You have another limit for noise: the whole interquartile range (the third "
+        "quartile less the first) is compared with a fifth of the median.",
         "half-is-enough": "Half of the wall time was enough for you; what explains a step must fill at least "
         "90 % of it.",
         "launch-first": "Both fill the wall time here, and you blame the launches. When the GPU's queue is "
@@ -148,6 +100,15 @@ def check_diagnose(answer, rng):
         (0.97, 0.35, {"wall": {"outlier": 7}}),
         (0.20, 0.97, {"submit": {"width": 0.7}}),
         (0.98, 0.40, {"busy": {"width": 0.7}}),
+        # On both sides of the limits: 90 % of the wall time, and a fifth of its median.
+        (0.86, 0.30, {}),
+        (0.30, 0.86, {}),
+        (0.93, 0.30, {}),
+        (0.30, 0.93, {}),
+        (0.20, 0.97, {"wall": {"width": 0.16}}),
+        (0.20, 0.97, {"wall": {"width": 0.24, "outlier": 3}}),
+        (0.30, 0.96, {"busy": {"early": 5}}),
+        (0.40, 0.45, {"wall": {"early": 11}}),
     ):
         wall = rng.uniform(300, 9000)
         parts = {"submit": submit * wall, "busy": busy * wall, "wall": wall}

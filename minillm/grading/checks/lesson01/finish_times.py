@@ -38,6 +38,20 @@ def _waits(launch_us, kernel_us):
     ]
 
 
+def _queue_of_one(launch_us, kernel_us):
+    """What a CPU would give that launches on only when the kernel before has begun."""
+    begun, free, found = 0.0, 0.0, []
+    for launch, kernel in zip(launch_us, kernel_us, strict=True):
+        begun = max(begun + launch, free)
+        free = begun + kernel
+        found.append(free)
+    return found
+
+
+def _rounded(digits):
+    return lambda launch, kernel: [round(end, digits) for end in ends(launch, kernel)]
+
+
 FORMULAS = {
     "ignored-queue": _ignored_queue,
     "serialised": lambda launch, kernel: list(accumulate(map(sum, zip(launch, kernel, strict=True)))),
@@ -53,6 +67,12 @@ FORMULAS = {
     "longer-of-the-two": lambda launch, kernel: list(accumulate(map(max, launch, kernel))),
     "start-times": _starts,
     "durations": _waits,
+    "queue-of-one": _queue_of_one,
+    "swapped-arguments": lambda launch, kernel: ends(kernel, launch),
+    "rounded": [
+        lambda launch, kernel: [float(int(end)) for end in ends(launch, kernel)],
+        *map(_rounded, (0, 1, 2)),
+    ],
 }
 
 
@@ -61,7 +81,7 @@ FORMULAS = {
     answer="finish_times",
     arguments=ARGUMENTS,
     title="When each kernel ends",
-    own=("minillm.lab.launch_queue.launch_queue",),
+    own=("minillm.lab.launch_queue.launch_queue", "minillm.lab.toy_device.ToyDevice"),
     hints=(
         "Two things must have happened before a kernel starts. One is on the CPU, the other on the GPU.",
         "The CPU never waits: launch i ends at launch_us[0] + ... + launch_us[i], whatever the GPU does.",
@@ -84,10 +104,20 @@ FORMULAS = {
         "start-times": "These are the times at which the kernels start; asked is when they end.",
         "durations": "These are times from each kernel's own launch; asked are times on one clock, which "
         "starts at 0 with the first launch.",
+        "queue-of-one": "The CPU was made to wait until the kernel has begun; it launches the next one at "
+        "once, however many are in the queue.",
+        "swapped-arguments": "The two lists are swapped: launch_us comes first, then kernel_us.",
+        "rounded": "The times were rounded; return them as they are.",
     },
 )
 def check_finish_times(answer, rng):
-    cases = [([5, 5], [20, 20]), ([2, 30, 3], [1, 2, 4]), ([7, 2, 9, 4, 5], [3, 30, 1, 6, 2])]
+    # In the fourth, the second launch ends at the very moment at which the first kernel does.
+    cases = [
+        ([5, 5], [20, 20]),
+        ([2, 30, 3], [1, 2, 4]),
+        ([7, 2, 9, 4, 5], [3, 30, 1, 6, 2]),
+        ([4, 3], [3, 5]),
+    ]
     # The GPU sets the pace, then the CPU, then both in turn within one list.
     for count, pace in ((1, 1.0), (5, 3.0), (9, 0.3), (40, 1.0)):
         launch = [rng.uniform(1, 12) for _ in range(count)]

@@ -9,7 +9,7 @@ ARGUMENTS = ("launch_us", "kernel_us", "node_us")
 
 def eager(launch_us, kernel_us, node_us):
     """The queue of exercise 1.2, each kernel longer by what the GPU needs between two of them."""
-    return ends(launch_us, [kernel + node_us for kernel in kernel_us])[-1]
+    return ends(launch_us, _plus(kernel_us, node_us))[-1]
 
 
 def graph(launch_us, kernel_us, node_us):
@@ -46,6 +46,10 @@ def _one_node(launch_us, kernel_us, node_us):
     return sum(kernel_us) + node_us
 
 
+def _plus(times, node_us):
+    return [each + node_us for each in times]
+
+
 def _longer_sum(*case):
     return max(_launches(*case), _kernels(*case))
 
@@ -65,6 +69,18 @@ FORMULAS = {
         lambda launch, kernel, node: (eager(launch, kernel, 0) + node) / (sum(kernel) + node),
     ],
     "node-cost-in-graph-only": _ratio(_without_nodes, graph),
+    "node-cost-misplaced": [
+        _ratio(lambda launch, kernel, node: eager(launch, kernel, 0) + len(kernel) * node, graph),
+        _ratio(lambda launch, kernel, node: eager(_plus(launch, node), kernel, 0), graph),
+        _ratio(lambda launch, kernel, node: eager(_plus(launch, node), kernel, node), graph),
+    ],
+    "longer-of-each-pair": [
+        _ratio(lambda launch, kernel, node: sum(map(max, launch, _plus(kernel, node))), graph),
+        _ratio(lambda launch, kernel, node: sum(_plus(map(max, launch, kernel), node)), graph),
+    ],
+    "graph-with-a-launch": _ratio(
+        eager, lambda launch, kernel, node: launch[0] + graph(launch, kernel, node)
+    ),
     "ignored-overlap": [
         _ratio(lambda *case: _launches(*case) + graph(*case), graph),
         _ratio(lambda *case: _launches(*case) + _kernels(*case), graph),
@@ -104,6 +120,11 @@ FORMULAS = {
         "node-cost-once": "node_us was counted once; every kernel pays it.",
         "node-cost-in-graph-only": "node_us was charged to the graph alone; the GPU needs it for each "
         "kernel, however that was launched. Else a graph would seem to slow a GPU-bound step down.",
+        "node-cost-misplaced": "In the eager step node_us lengthens each kernel on the GPU. It is no part of "
+        "a launch, and adding it at the end forgets that some of it hides behind the launches.",
+        "longer-of-each-pair": "Taking the longer of launch and kernel each time forgets that the CPU can be "
+        "several launches ahead; follow the queue as in 1.2.",
+        "graph-with-a-launch": "A launch was charged to the graph; here it costs nothing.",
         "ignored-overlap": "Launches and kernels were added up; in the eager step the CPU launches the next "
         "kernel while the GPU runs this one, so part of the launch time is hidden already.",
         "compared-the-sums": "The sum of the launches was compared with that of the kernels; a step that is "
