@@ -7,12 +7,16 @@ from minillm.grading.calling import refuse_uncallable
 from minillm.grading.frames import where
 from minillm.grading.guard import guard
 from minillm.grading.outcome import ERROR, FAIL, NOT_ATTEMPTED, PASS, Outcome
-from minillm.grading.probe import RESTART, probe
 from minillm.grading.reexport import refuse_reexport, run_watched
 from minillm.grading.reference_source import reference, reference_source
 from minillm.grading.registry import Wrong, find
 from minillm.grading.text import Text
 from minillm.grading.unfinished import is_untouched, what_is_left
+
+RESTART = (
+    "Your answer left CUDA in a state that cannot be repaired from here ({reason}). The result above is "
+    "kept; restart the kernel before you go on."
+)
 
 
 def check(id: str, answer, seed: int = 0) -> Outcome:
@@ -94,3 +98,10 @@ def _describe(error: BaseException) -> str:
     except Exception:  # its own __str__ fails
         text = type(error).__name__
     return "\n".join([text, *([f"at {place}"] if place else []), *getattr(error, "called_with", [])])
+
+
+def probe() -> str | None:
+    """What an answer broke of this process's ability to capture; None if nothing (see `minillm.graphs`)."""
+    from minillm.graphs import probe as capture
+
+    return capture()

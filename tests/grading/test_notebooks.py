@@ -47,7 +47,9 @@ IDS = ["0.1", "1.1", "1.2", "1.3", "1.4", "1.5"]
 
 
 @pytest.mark.parametrize("folder, expected", [("exercises", "NOT ATTEMPTED"), ("solutions", "PASS")])
-def test_every_check_says(folder, expected, tmp_path):
+def test_every_check_says(folder, expected, tmp_path, answered):
+    if folder == "exercises" and answered:
+        pytest.skip("a learner's answers stand in exercises/")
     cells = executed(folder, tmp_path)
     assert statuses(cells) == dict.fromkeys(IDS, expected)
     printed = "".join(
@@ -66,9 +68,9 @@ def answers():
 
 
 @pytest.mark.parametrize("name, cell", list(answers()), ids=lambda value: getattr(value, "id", None))
-def test_an_exercise_says_how_long_and_how_hard_it_is(name, cell):
+def test_an_exercise_says_how_long_and_how_hard_it_is(name, cell, answered):
     ours = cell.metadata["minillm"]
-    assert cell.source.count("raise NotImplementedError") == 1
+    assert cell.source.count("raise NotImplementedError") == 1 or f"exercises/{name}" in answered
     assert 1 <= ours["difficulty"] <= 5 and 1 <= ours["minutes"] <= 20 and isinstance(ours["core"], bool)
 
 
