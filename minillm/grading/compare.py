@@ -117,7 +117,8 @@ def _explains(formula: Callable, returned: list, relative: float) -> bool:
 
 
 def _kind(value) -> str:
-    return f"{short(value)}, a {type(value).__name__}"
+    name = type(value).__name__
+    return f"{short(value)}, {'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
 def _named(arguments, case) -> str:

@@ -70,11 +70,6 @@ class Timeline:
         return self.busy_us / self.wall_us if self.wall_us else 0.0
 
     @property
-    def kernel_count(self) -> int:
-        """How many kernels ran, copies and fills left out."""
-        return len(self.durations_us)
-
-    @property
     def durations_us(self) -> list[float]:
         """Each kernel's microseconds, in order, copies and fills left out."""
         return [span.duration_us for span in self.kernels if span.kind == "kernel"]

@@ -152,3 +152,15 @@ def test_the_table_has_what_one_kernel_takes():
 )
 def test_where_the_gpu_idles_half_of_the_time(graph, eager, half):
     assert step.half_idle_us({"graph_us": graph, "eager_us": eager}) == pytest.approx(half)
+
+
+def test_kernels_of_one_kind_stand_in_one_row():
+    names = ["void at::add<int>(int)", "void at::add<float>(float)", "gemm", "gemm"]
+    kernels = [
+        Span(name, 10.0 * k, 10.0 * k + us)
+        for k, (name, us) in enumerate(zip(names, (1, 1, 3, 5), strict=True))
+    ]
+    line = Timeline([Span("cudaLaunchKernel", 0, 1)], kernels, wall_us=35.0).to_json()
+    text = repr(step.costliest(result("step/timeline/tiny/B=1", {"eager": line})))
+    assert "| `gemm` | 2 | 8 | 80" in text and "| `at::add` | 2 | 2 | 20" in text
+    assert "to be recorded" in repr(step.costliest(result("step/timeline/tiny/B=1", None)))

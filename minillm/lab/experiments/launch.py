@@ -110,14 +110,17 @@ def where() -> dict:
     dispatcher and TensorIterator; ``neg`` adds the allocator; a module adds ``Module.__call__``.
     """
     x, module = torch.zeros(1024, device="cuda"), Negate()
+    calls = {
+        "python": lambda: None,
+        "launch": lambda: torch.cuda._sleep(0),
+        "dispatcher": lambda: x.neg_(),
+        "allocator": lambda: x.neg(),
+        "module": lambda: module(x),
+    }
+    # Round after round over all of them: a host that is slow for a while is slow for each.
     with torch.inference_mode():
-        return {
-            "python": submit_us(lambda: None),
-            "launch": submit_us(lambda: torch.cuda._sleep(0)),
-            "dispatcher": submit_us(lambda: x.neg_()),
-            "allocator": submit_us(lambda: x.neg()),
-            "module": submit_us(lambda: module(x)),
-        }
+        rounds = [{name: submit_us(call, repeats=2) for name, call in calls.items()} for _ in range(9)]
+    return {name: statistics.median(one[name] for one in rounds) for name in calls}
 
 
 @experiment("launch/bandwidth", uses=MEASURED)

@@ -79,7 +79,7 @@ def where(result: Result) -> None:
     """Bars of ``launch/where``: what each layer of PyTorch adds to one launch."""
 
     def added(name: str, below: str | None):
-        return lambda data: max(0.0, data[name] - (data[below] if below else 0.0))
+        return lambda data: data[name] - (data[below] if below else 0.0)
 
     layers = {label: added(*names) for label, names in LAYERS.items()}
     title = result.say(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 
 from ..display import Markdown, markdown
 from ..results import Result
@@ -17,17 +18,20 @@ from .timeline import draw_timeline
 SWEEP_LOOKS = (("o", "-", palette.eager), ("s", "--", palette.graph), ("^", ":", palette.memory_live))
 
 
-def eager_timeline(result: Result) -> Timeline | None:
-    """The eager timeline of a ``step/timeline/…`` result; None when it is missing."""
-    return None if result.missing else Timeline.from_json(result.data["eager"])
+def timeline_of(result: Result, name: str) -> Timeline | None:
+    """The "eager" or "graph" timeline of a result, from its first launch on; None when it is missing."""
+    if result.missing:
+        return None
+    line = Timeline.from_json(result.data[name])
+    return line.between(line.launches[0].start_us, float("inf"))
 
 
 def census(result: Result) -> None:
     """Histogram of the kernels of one decode step by their length."""
-    line = eager_timeline(result)
+    line = timeline_of(result, "eager")
     title, lengths = result.say(""), []
     if line:
-        lengths = line.durations_us
+        lengths = [span.duration_us for span in line.kernels]
         median, longest = statistics.median(lengths), sorted(lengths, reverse=True)
         tenth = sum(longest[: len(longest) // 10]) / sum(longest)
         title = (
@@ -45,9 +49,25 @@ def census(result: Result) -> None:
     show(fig, f"Two histograms over the length of a kernel: how many, and GPU time. {title}.")
 
 
+def costliest(result: Result, rows: int = 5) -> Markdown:
+    """A table: which kernels of one eager step hold most of the GPU's time; template arguments left out."""
+    line = timeline_of(result, "eager")
+    if line is None:
+        return markdown(result.origin.label)
+    count, total = Counter(), Counter()
+    for span in line.kernels:
+        name = span.name.removeprefix("void ").split("<")[0].split("(")[0]
+        count[name] += 1
+        total[name] += span.duration_us
+    lines = ["| kernel | how many | µs together | share |", "|---|---|---|---|"]
+    for name, us in total.most_common(rows):
+        lines.append(f"| `{name}` | {count[name]} | {us:,.0f} | {percent(us / line.busy_us)} |")
+    return markdown("\n".join([*lines, "", result.origin.label]))
+
+
 def timeline(result: Result, window: int = 14) -> None:
     """About ``window`` launches from the middle of an eager step, CPU over GPU, idle time hatched."""
-    line = eager_timeline(result)
+    line = timeline_of(result, "eager")
     title = result.say("")
     if line:
         title = f"{percent(1 - line.busy_fraction)} of this profiled step the GPU waits for the CPU"
@@ -69,9 +89,7 @@ def eager_over_graph(result: Result) -> None:
     if not result.missing:
         rows = {}
         for name in ("eager", "graph"):
-            line = Timeline.from_json(result.data[name])
-            first = line.launches[0].start_us
-            rows[f"{name}, profiled"] = line.between(first, float("inf"))
+            rows[f"{name}, profiled"] = timeline_of(result, name)
         draw_timeline(ax, rows)
     show(fig, f"Two timelines on one clock. {title}.")
 
@@ -96,7 +114,7 @@ def batch_sweep(results: list[Result]) -> None:
             right.plot(batches, [100 * busy_share(row) for row in rows], **look)
     if there:
         left.set(ylabel="eager step (ms)", ylim=(0, None))
-        left.legend()
+        right.legend(loc="upper left")
         right.axhline(50, color=palette.limit, linewidth=0.8)
         right.set(ylabel="GPU busy (% of the step)", ylim=(0, 105))
         for ax in (left, right):
@@ -165,7 +183,7 @@ def idle_against_kernel_length(alone: Result, sweeps: list[Result]) -> None:
     if ax.lines:
         ax.set(
             xscale="log",
-            xlabel="mean length of a kernel (µs)",
+            xlabel="GPU time for each kernel (µs)",
             ylabel="GPU idle (% of the time)",
             ylim=(0, 105),
         )

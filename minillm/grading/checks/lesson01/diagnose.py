@@ -80,8 +80,8 @@ def samples(rng, middle: float, width=0.02, outlier=None, early=None, count=20) 
         "90 % of it.",
         "launch-first": "Both fill the wall time here, and you blame the launches. When the GPU's queue is "
         "full, the CPU waits inside the launch, so submitting looks long too: ask about the GPU first.",
-        "never-synchronising": "Neither submitting nor the GPU's work fills the wall time here, so the two "
-        "waited for each other.",
+        "never-synchronising": "Neither submitting nor the GPU's work fills the wall time here: mostly, the "
+        "two waited for each other.",
     },
 )
 def check_diagnose(answer, rng):
