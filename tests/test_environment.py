@@ -57,7 +57,7 @@ def course(tmp_path):
 def make(course: Path, *arguments: str, **variables) -> subprocess.CompletedProcess:
     away = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "MAKEFLAGS", "MAKEOVERRIDES", "MFLAGS", "ARGS")
     clean = {key: value for key, value in os.environ.items() if key not in away}
-    base = getattr(sys, "_base_executable", sys.executable)  # a python3 that is in no environment
+    base = Path(sys.base_prefix, "bin", "python3")  # a python3 that is in no environment
     command = ["make", f"PYTHON={base}", *arguments]
     answer = subprocess.run(
         command,

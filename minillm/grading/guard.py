@@ -58,6 +58,9 @@ def _torch_device():
     def put_back():
         if torch.get_default_device() != before:
             torch.set_default_device(None)
+            context = torch._GLOBAL_DEVICE_CONTEXT
+            if getattr(context, "device_context", True) is None:
+                del context.device_context  # torch 2.8 asks the None that it left there for its device
         if torch.get_default_device() != before:  # it was another than torch's own
             torch.set_default_device(before)
 
