@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .display import markdown
+from .display import Markdown
 
 # What a syllabus is for: its title, and the minutes that a room has for notebooks and core exercises.
 SYLLABI = {"90 minutes": 80, "half a day": 200, "a full day": 360}
@@ -108,4 +108,4 @@ def course_map(root: str | Path | None = None):
         parts = [f"{lesson.number} ({', '.join(e.id for e in taken) or 'reading'})" for lesson, taken in plan]
         used = sum(lesson.minutes + sum(e.minutes for e in taken) for lesson, taken in plan)
         rows.append(f"- **{title}**: {' → '.join(parts) or 'nothing fits'} · {used} minutes")
-    return markdown("\n".join(rows))
+    return Markdown("\n".join(rows))

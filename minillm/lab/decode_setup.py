@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from ..config import ModelConfig, default_dtype
+from ..config import ModelConfig, default_device, default_dtype
 from ..inputs import DecodeInputs
 from ..kv_cache import PagedKVCache
 from ..model import Transformer
@@ -50,11 +50,7 @@ def decode_step(
     """
     if not 1 <= context <= max_context:
         raise ValueError(f"context is {context}; expected 1 to max_context = {max_context}")
-    if device is None:
-        from ..graphs import device as backend_device
-
-        device = backend_device
-    device = torch.device(device)
+    device = torch.device(device or default_device())
     config = ModelConfig.preset(preset)
     dtype = dtype or default_dtype(device)
     model = model or Transformer(config, device=device, dtype=dtype)

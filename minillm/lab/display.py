@@ -14,8 +14,3 @@ class Markdown:
 
     def __repr__(self) -> str:
         return self.text
-
-
-def markdown(text: str) -> Markdown:
-    """``text`` (Markdown) as the value of a cell."""
-    return Markdown(text)

@@ -46,3 +46,26 @@ def on_h200(registry, monkeypatch):
     )
     monkeypatch.setattr(live_or_recorded, "provenance", lambda: dict(RUN))
     return registry
+
+
+@pytest.fixture
+def change_the_experiment(registry):
+    """Registers toy/step/{preset}/B={batch} and toy/add; calling it gives the first another source."""
+    from minillm.lab import experiments
+
+    @experiments.experiment("toy/step/{preset}/B={batch}")
+    def step(preset, batch):
+        return {"x": 1}
+
+    @experiments.experiment("toy/add")
+    def add():
+        return {}
+
+    def change():
+        del experiments._registered["toy/step/{preset}/B={batch}"]
+
+        @experiments.experiment("toy/step/{preset}/B={batch}")
+        def step(preset, batch):
+            return {"x": 2}
+
+    return change

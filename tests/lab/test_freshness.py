@@ -3,8 +3,6 @@
 import nbformat
 import pytest
 
-from minillm.lab import experiments
-from minillm.lab.experiments import experiment
 from minillm.lab.freshness import (
     is_placeholder,
     is_recorded,
@@ -18,23 +16,7 @@ from minillm.lab.stamp import cell_stamp
 CELL = 'result = lab.run("toy/step/llama-1b/B=1")\nlab.show(fig, "words")'
 
 
-@pytest.fixture(autouse=True)
-def toy(registry):
-    @experiment("toy/step/{preset}/B={batch}")
-    def step(preset, batch):
-        return {"x": 1}
-
-    @experiment("toy/add")
-    def add():
-        return {}
-
-
-def change_the_experiment():
-    del experiments._registered["toy/step/{preset}/B={batch}"]
-
-    @experiment("toy/step/{preset}/B={batch}")
-    def step(preset, batch):
-        return {"x": 2}
+pytestmark = pytest.mark.usefixtures("change_the_experiment")
 
 
 def code(source=CELL, **metadata):
@@ -50,7 +32,7 @@ def test_which_cells_need_a_gpu():
     assert not needs_recording(nbformat.v4.new_markdown_cell(CELL, metadata={"tags": ["gpu"]}))
 
 
-def test_the_life_of_a_recorded_cell(run_info):
+def test_the_life_of_a_recorded_cell(run_info, change_the_experiment):
     cell = code(tags=["gpu"], minillm={"minutes": 2})
     assert not is_recorded(cell) and not is_stale(cell)
     stamp_cell(cell, run_info)
@@ -86,7 +68,7 @@ def test_a_placeholder_is_no_recording(run_info):
     assert "to be recorded on a GPU" in again.cells[0].outputs[0].data["text/plain"]
 
 
-def test_stripped_outputs_are_missing_but_a_silent_cell_lacks_nothing(run_info):
+def test_stripped_outputs_are_missing_but_a_silent_cell_lacks_nothing(run_info, change_the_experiment):
     cell, silent = code(), code()
     silent.outputs = []
     for each in (cell, silent):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from minillm.lab.figures import launch, step
+from minillm.lab.figures import launch, step, sweep
 from minillm.lab.results import Origin, Result
 from minillm.lab.timeline import Span, Timeline
 
@@ -13,7 +13,7 @@ RUN = {"gpu": "NVIDIA Test", "torch": "2.11.0+cu130", "date": "2026-01-02"}
 def shown(monkeypatch):
     """The (figure, alternative text) pairs that were shown."""
     seen = []
-    for module in (launch, step):
+    for module in (launch, step, sweep):
         monkeypatch.setattr(module, "show", lambda fig, alt: seen.append((fig, alt)))
     return seen
 
@@ -23,7 +23,7 @@ def result(name, data, kind="recorded", beside=()):
     return Result(name, data, origin, list(beside))
 
 
-def sweep(preset, walls, busy, kernels=100):
+def swept(preset, walls, busy, kernels=100):
     rows = [
         {
             "batch": batch,
@@ -53,9 +53,9 @@ def timeline_result():
 
 
 SWEEPS = [
-    sweep("tiny", (1000, 1000, 1000, 1000), (100, 200, 300, 400)),
-    sweep("llama-1b", (2000, 2000, 2000, 2000), (500, 999, 1000, 1900)),
-    sweep("llama3-8b", (4000, 4000, 4000, 4000), (3000, 3900, 4000, 4000)),
+    swept("tiny", (1000, 1000, 1000, 1000), (100, 200, 300, 400)),
+    swept("llama-1b", (2000, 2000, 2000, 2000), (500, 999, 1000, 1900)),
+    swept("llama3-8b", (4000, 4000, 4000, 4000), (3000, 3900, 4000, 4000)),
 ]
 # Half idle where graph ÷ eager crosses 0.5: half way from 4 µs (0.4) to 10 µs (0.6).
 ALONE = result(
@@ -64,7 +64,7 @@ ALONE = result(
 
 
 def length_figure(results):
-    step.idle_against_kernel_length(results[0], results[1:])
+    sweep.idle_against_kernel_length(results[0], results[1:])
 
 
 CASES = [
@@ -97,9 +97,9 @@ CASES = [
     (step.census, timeline_result(), ["4 kernels", "median 1.0 µs"]),
     (step.timeline, timeline_result(), ["79\N{NO-BREAK SPACE}%"]),
     (step.eager_over_graph, timeline_result(), ["3.9 × shorter"]),
-    (step.batch_sweep, SWEEPS, ["tiny not up to 256", "llama-1b from batch 64", "llama3-8b from batch 1"]),
+    (sweep.batch_sweep, SWEEPS, ["tiny not up to 256", "llama-1b from batch 64", "llama3-8b from batch 1"]),
     (length_figure, [ALONE, *SWEEPS], ["shorter than 7 µs"]),
-    (step.floor, SWEEPS, ["llama-1b: eager 10 ×, graph 2.5 × the floor"]),
+    (sweep.floor, SWEEPS, ["llama-1b: eager 10 ×, graph 2.5 × the floor"]),
 ]
 
 
@@ -126,22 +126,22 @@ def test_a_missing_result_is_a_placard_and_no_number(shown, figure, data, _):
 def test_a_live_sweep_is_drawn_beside_the_recorded_one(shown):
     recorded = SWEEPS[0]
     live = result(recorded.name, recorded.data, "live", beside=[recorded])
-    step.batch_sweep([live, *SWEEPS[1:]])
+    sweep.batch_sweep([live, *SWEEPS[1:]])
     labels = [line.get_label() for line in shown[0][0].axes[1].lines]
     assert "tiny" in labels and "tiny, recorded on NVIDIA Test" in labels
 
 
 def test_a_gpu_without_a_datasheet_has_no_floor(shown):
-    unknown = sweep("tiny", (1000,) * 4, (100,) * 4)
+    unknown = swept("tiny", (1000,) * 4, (100,) * 4)
     for row in unknown.data["rows"]:
         row["floor_us"] = None
-    step.floor([unknown])
+    sweep.floor([unknown])
     assert "floor" not in shown[0][0].texts[0].get_text()
 
 
 def test_the_table_has_what_one_kernel_takes():
     missing = result("step/batch-sweep/llama3-8b", None)
-    text = repr(step.per_kernel([SWEEPS[0], missing]))
+    text = repr(sweep.per_kernel([SWEEPS[0], missing]))
     assert "| tiny | 100 | 1.0 µs | 10.0 µs | 2.5 µs |" in text
     assert "| llama3-8b | to be recorded on a GPU |" in text and "recorded on NVIDIA Test" in text
 
@@ -151,7 +151,7 @@ def test_the_table_has_what_one_kernel_takes():
     [([1, 4, 10], [10, 10, 12.5], 5.5), ([5, 9], [10, 10], 5), ([1, 2], [10, 10], 2)],
 )
 def test_where_the_gpu_idles_half_of_the_time(graph, eager, half):
-    assert step.half_idle_us({"graph_us": graph, "eager_us": eager}) == pytest.approx(half)
+    assert sweep.half_idle_us({"graph_us": graph, "eager_us": eager}) == pytest.approx(half)
 
 
 def test_kernels_of_one_kind_stand_in_one_row():

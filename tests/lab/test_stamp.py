@@ -3,31 +3,13 @@
 import nbformat
 import pytest
 
-from minillm.lab import experiments
-from minillm.lab.experiments import experiment
 from minillm.lab.figures import launch
 from minillm.lab.stamp import cell_stamp, experiments_named
 
 CELL = 'result = lab.run("toy/step/llama-1b/B=1")\nlab.show(fig, "words")'
 
 
-@pytest.fixture(autouse=True)
-def toy(registry):
-    @experiment("toy/step/{preset}/B={batch}")
-    def step(preset, batch):
-        return {"x": 1}
-
-    @experiment("toy/add")
-    def add():
-        return {}
-
-
-def change_the_experiment():
-    del experiments._registered["toy/step/{preset}/B={batch}"]
-
-    @experiment("toy/step/{preset}/B={batch}")
-    def step(preset, batch):
-        return {"x": 2}
+pytestmark = pytest.mark.usefixtures("change_the_experiment")
 
 
 def cell(source, **metadata):
@@ -62,13 +44,13 @@ def test_experiments_named_in_a_cell(source, named):
     assert sorted(experiments_named(source)) == named
 
 
-def test_a_named_experiment_counts_and_no_other():
+def test_a_named_experiment_counts_and_no_other(change_the_experiment):
     named, other = stamp(CELL), stamp('lab.run("toy/add")')
     change_the_experiment()
     assert stamp(CELL) != named and stamp('lab.run("toy/add")') == other
 
 
-def test_a_cell_says_what_it_draws():
+def test_a_cell_says_what_it_draws(change_the_experiment):
     draws = {"draws": ["toy/step/llama-1b/B=1"]}
     drawn, plain = stamp("draw(result)", minillm=draws), stamp("draw(result)")
     change_the_experiment()
