@@ -36,6 +36,10 @@ def median_us(fns, repeats):
 def main():
     torch.set_num_threads(1)
     print(f"torch {torch.__version__}, one thread, the toy decode step of tests/graphs/toy.py")
+    x, start = torch.ones(4, device=device), time.perf_counter()
+    with cuda.graph(cuda.CUDAGraph()):
+        x.add_(1)
+    print(f"first capture of the process, for which torch loads modules: {time.perf_counter() - start:.2f} s")
     print(f"{'hidden':>6} {'batch':>5} {'nodes':>5} {'out=':>5} {'capture ms':>10}", end=" ")
     print(f"{'eager us':>9} {'replay us':>9} {'ratio':>6}")
     for hidden, batch, repeats in [(64, 1, 200), (64, 8, 200), (512, 1, 60), (512, 32, 20)]:

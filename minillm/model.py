@@ -63,11 +63,18 @@ class Transformer(nn.Module):
     """Embedding, layers, norm, head. Weights are random, made on the device from ``seed``, without gradients.
 
     ``device`` is the course's own when left out, ``dtype`` the device's default. The same seed gives the same
-    weights on the same kind of device, in the same dtype and version of torch.
+    weights on the same kind of device, in the same dtype and version of torch. ``seed=None`` leaves them as
+    the memory happens to be, for what asks about shapes and addresses only.
     """
 
     @torch.inference_mode(False)  # weights made in inference mode could not be loaded outside of it
-    def __init__(self, config: ModelConfig, device=None, dtype: torch.dtype | None = None, seed: int = 0):
+    def __init__(
+        self,
+        config: ModelConfig,
+        device: str | torch.device | None = None,
+        dtype: torch.dtype | None = None,
+        seed: int | None = 0,
+    ):
         super().__init__()
         device = torch.device(device or default_device())
         self.config = config
@@ -83,7 +90,10 @@ class Transformer(nn.Module):
         cos, sin = rope_tables(config.head_dim, config.max_context, config.rope_theta, device)
         self.register_buffer("cos", cos, persistent=False)
         self.register_buffer("sin", sin, persistent=False)
-        generator = torch.Generator(device).manual_seed(seed)
+        if seed is not None:
+            self._draw_weights(torch.Generator(device).manual_seed(seed))
+
+    def _draw_weights(self, generator: torch.Generator) -> None:
         for weight in self.parameters():
             if weight.dim() == 1:  # a norm
                 weight.fill_(1)

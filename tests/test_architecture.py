@@ -24,6 +24,7 @@ LAZY = {
     "nbclient",
     "nbconvert",
     "jupyter_client",
+    "cuda",
     "triton",
 }
 POSIX_ONLY = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "termios", "tty", "syslog"}

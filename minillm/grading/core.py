@@ -55,7 +55,7 @@ def grade(id: str, answer, seed: int = 0, accept_reference: bool = False) -> Out
         raise
     except BaseException as error:  # also SystemExit: an answer may not end the kernel
         status, message = ERROR, _describe(error)
-    if exercise.captures and status in (FAIL, ERROR) and (reason := probe()):
+    if exercise.captures and status in (FAIL, ERROR) and (reason := recover()):
         message += "\n" + RESTART.format(reason=reason)
     return Outcome(id, status, message, key, exercise.title)
 
@@ -100,8 +100,8 @@ def _describe(error: BaseException) -> str:
     return "\n".join([text, *([f"at {place}"] if place else []), *getattr(error, "called_with", [])])
 
 
-def probe() -> str | None:
-    """What an answer broke of this process's ability to capture; None if nothing (see `minillm.graphs`)."""
-    from minillm.graphs import probe as capture
+def recover() -> str | None:
+    """Undo what an answer did to this process's ability to capture; what is still broken, or None."""
+    from minillm.graphs import recover as after_a_capture
 
-    return capture()
+    return after_a_capture()

@@ -12,8 +12,8 @@ def guard():
     """Restore afterwards: random generators (Python, numpy, torch), torch's grad mode, default dtype, default
     device and number of threads, the current stream, warnings filters, working folder, stdout and stderr.
 
-    What cannot be read or put back is left for `probe` to notice: a poisoned CUDA generator, for one, refuses
-    both, and a check must report what the answer did and not an error of the tidying up. CUDA is never
+    What cannot be read or put back is left to `recover`: a generator that a failed capture left unusable, for
+    one. A check must report what the answer did and not an error of the tidying up. CUDA is never
     initialised here.
     """
     ways = []

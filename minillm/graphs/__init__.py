@@ -11,15 +11,32 @@ With a GPU ``cuda is torch.cuda``.  Without one, or with MINILLM_BACKEND=emulate
 ``minillm.graphs.emulator``, which says in its docstring what it does not imitate.
 """
 
+import contextlib
 import os
 
 import torch
 
 from . import emulator
+from .anatomy import anatomy, races
 from .limits import limits
-from .probe import probe
+from .pools import pool_bytes, pool_map
+from .probe import probe, recover
 
-__all__ = ["backend", "choose_backend", "cuda", "device", "limits", "pool_bytes", "probe", "warm_up"]
+__all__ = [
+    "anatomy",
+    "backend",
+    "choose_backend",
+    "cuda",
+    "device",
+    "heap",
+    "limits",
+    "pool_bytes",
+    "pool_map",
+    "probe",
+    "races",
+    "recover",
+    "warm_up",
+]
 
 
 def choose_backend(wanted, gpu):
@@ -46,7 +63,18 @@ def choose_backend(wanted, gpu):
 
 backend = choose_backend(os.environ.get("MINILLM_BACKEND"), torch.cuda.is_available())
 cuda = torch.cuda if backend == "cuda" else emulator
-device = "cuda" if backend == "cuda" else "cpu"  # what to pass as device= when making a tensor
+device = "cuda" if backend == "cuda" else emulator.device  # what to pass as device= when making a tensor
+
+
+@contextlib.contextmanager
+def heap():
+    """Context manager: device memory apart from host memory, and handed out again, as on a GPU.
+
+    For cells about what becomes of freed inputs, and about copies between host and device. On a GPU it
+    does nothing, since that is how things are there; without one it is ``emulator.heap``. Gives None.
+    """
+    with emulator.heap() if cuda is emulator else contextlib.nullcontext():
+        yield
 
 
 def warm_up(fn, times=2):
@@ -62,15 +90,3 @@ def warm_up(fn, times=2):
         for _ in range(times):
             fn()
     cuda.current_stream().wait_stream(side)
-
-
-def pool_bytes(pool):
-    """Bytes that a graph memory pool has taken from the device, dead blocks included.
-
-    pool: what ``cuda.graph_pool_handle()`` or a graph's ``pool()`` returned.
-    """
-    if isinstance(pool, emulator.memory.PoolHandle):
-        known = emulator.memory.Pool.every.get(pool)
-        return known.reserved() if known is not None else 0
-    segments = torch.cuda.memory_snapshot()
-    return sum(s["total_size"] for s in segments if tuple(s["segment_pool_id"]) == tuple(pool))

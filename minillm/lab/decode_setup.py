@@ -39,12 +39,14 @@ def decode_step(
     device: str | torch.device | None = None,
     dtype: torch.dtype | None = None,
     model: Transformer | None = None,
+    kv: PagedKVCache | None = None,
 ) -> DecodeStep:
     """A decode step of ``batch`` sequences that are ``context`` tokens long, this step's token included.
 
     The block tables are ``max_context`` tokens wide, since the attention of the plain model gathers
     that many whatever the length. ``device`` is the backend's own when left out, ``dtype`` the
-    device's default. An existing ``model`` of the same preset may be passed to save its building.
+    device's default. An existing ``model`` of the same preset may be passed to save its building, and
+    a ``kv`` with blocks of 16 tokens, enough of them, which several steps then share.
 
     Raises ValueError when ``context`` is not in 1 … ``max_context``.
     """
@@ -55,7 +57,7 @@ def decode_step(
     dtype = dtype or default_dtype(device)
     model = model or Transformer(config, device=device, dtype=dtype)
     width = -(-max_context // BLOCK_SIZE)
-    kv = PagedKVCache(config, num_blocks=1 + batch * width, block_size=BLOCK_SIZE, device=device, dtype=dtype)
+    kv = kv or PagedKVCache(config, 1 + batch * width, BLOCK_SIZE, device=device, dtype=dtype)
     # Every sequence owns `width` blocks, dealt in random order as a busy allocator would; block 0 is null.
     order = torch.randperm(batch * width, generator=torch.Generator().manual_seed(0)) + 1
     tables = order.view(batch, width).tolist()
@@ -66,6 +68,7 @@ def decode_step(
         context_lens=[context] * batch,
         block_size=BLOCK_SIZE,
         max_blocks=width,
+        num_blocks=kv.num_blocks,
         device=device,
     )
     return DecodeStep(model, inputs, kv)

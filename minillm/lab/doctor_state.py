@@ -59,7 +59,10 @@ def graph() -> list[Row]:
 
     wrong = graphs.probe()
     if wrong:
-        advice = f"Restart the kernel: an earlier failed capture can leave it unusable. {EMULATE}"
+        advice = (
+            "Call minillm.graphs.recover(): an earlier failed capture can leave a kernel like this. If that "
+            f"does not help, restart the kernel. {EMULATE}"
+        )
         return [Row("a CUDA graph", "fail", wrong, advice)]
     where = "on the GPU" if graphs.backend == "cuda" else "emulated"
     return [Row("a CUDA graph", "ok", f"captured and replayed {where}")]

@@ -9,7 +9,7 @@ import inspect
 import re
 from collections.abc import Iterator, Sequence
 
-FIGURES = "minillm.lab.figures."
+FIGURES, LIMITS = "minillm.lab.figures.", "minillm.graphs.limits"
 
 
 def cell_stamp(cell: dict, before: Sequence[dict] = ()) -> str:
@@ -18,7 +18,7 @@ def cell_stamp(cell: dict, before: Sequence[dict] = ()) -> str:
     - the experiments whose names stand in it, or in its metadata under ``minillm.draws`` (a list of names,
       for a cell that draws what an earlier one measured),
     - the functions of `minillm.lab.figures` that it calls,
-    - the code that it lists with ``lab.source(…)``.
+    - the code that it lists with ``lab.source(…)``, and the list that ``graphs.limits()`` shows.
 
     ``before`` are the notebook's cells above it: their imports say what the names in this one mean.
     """
@@ -68,6 +68,10 @@ def _code_used(source: str, before: Sequence[str]) -> dict[str, str]:
         if not isinstance(node, ast.Call):
             continue
         called = _dotted(node.func, names)
+        if called == LIMITS:
+            from ..graphs import limits
+
+            used[called] = str(limits())
         listed = [_dotted(part, names) for part in node.args] if called == "minillm.lab.source" else []
         for path, keep_words in [(called, False), *((one, True) for one in listed)]:
             if path and (keep_words or path.startswith(FIGURES)):

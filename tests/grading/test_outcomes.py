@@ -284,7 +284,7 @@ def test_after_a_failure_the_probe_captures(register, monkeypatch):
     register(fails, captures=True)
     healthy = check("0.9", lambda n: n)
     assert healthy.message == "You slipped. Seen."
-    monkeypatch.setattr(core, "probe", lambda: "RuntimeError: operation not permitted")
+    monkeypatch.setattr(core, "recover", lambda: "RuntimeError: operation not permitted")
     broken = check("0.9", lambda n: n)
     assert (broken.status, broken.misconception) == (FAIL, "slip")
     assert "You slipped." in broken.message
@@ -297,7 +297,7 @@ def test_no_probe_where_nothing_is_captured(register, monkeypatch):
     def fails(answer, rng):
         raise Wrong("slip")
 
-    monkeypatch.setattr(core, "probe", lambda: pytest.fail("probed"))
+    monkeypatch.setattr(core, "recover", lambda: pytest.fail("looked"))
     register(fails)
     assert check("0.9", lambda n: n).status == FAIL
 

@@ -16,23 +16,25 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))  # toy.py
 
 NO_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 SURFACES = {
-    "emulated": types.SimpleNamespace(name="emulated", cuda=emulator, device="cpu"),
+    "emulated": types.SimpleNamespace(name="emulated", cuda=emulator, device=emulator.device),
     "cuda": types.SimpleNamespace(name="cuda", cuda=torch.cuda, device="cuda"),
 }
 
 
-@pytest.fixture(params=["emulated", pytest.param("cuda", marks=NO_GPU)])
+@pytest.fixture(params=["emulated", "heap", pytest.param("cuda", marks=NO_GPU)])
 def backend(request, monkeypatch):
-    """.name, .cuda, .device; and `graphs.warm_up` and `graphs.pool_bytes` follow it."""
-    surface = SURFACES[request.param]
+    """.name, .cuda, .device; and `graphs.warm_up` and its like follow it.  "heap" is the emulator with
+    device memory of its own, for the whole test."""
+    surface = SURFACES["emulated" if request.param == "heap" else request.param]
     monkeypatch.setattr(graphs, "cuda", surface.cuda)
     monkeypatch.setattr(graphs, "device", surface.device)
     monkeypatch.setattr(graphs, "backend", surface.name)
     torch.set_num_threads(2)
     before = surface.cuda.current_stream()
     torch.manual_seed(0)
-    yield surface
-    clean_up(surface, before)
+    with emulator.heap() if request.param == "heap" else contextlib.nullcontext():
+        yield surface
+        clean_up(surface, before)
 
 
 @pytest.fixture
@@ -70,14 +72,11 @@ def grabber(cuda):
 
 
 def clean_up(surface, stream):
-    """After a capture that broke: the stream it left current, and on a GPU the generator, which goes
-    on believing that it is in a capture until the next one succeeds."""
+    """After a capture that broke, its stream is current and the generator unusable: `recover` must cure both,
+    after whatever a test did."""
     if surface.name == "emulated" and streams.now.capture is not None:
         with contextlib.suppress(RuntimeError):
             streams.now.stream = streams.now.capture.stream
             streams.now.capture.graph.capture_end()
-    left_behind = surface.cuda.current_stream() != stream
-    surface.cuda.set_stream(stream)
-    if left_behind and surface.name == "cuda":
-        x = torch.ones(1, device=surface.device)
-        grabber(surface.cuda)(lambda: x + 1)
+    if surface.cuda.current_stream() != stream:
+        assert graphs.recover() is None

@@ -233,7 +233,7 @@ def test_a_graph_that_cannot_be_captured(monkeypatch):
     assert row(doctor(), "a CUDA graph").status == "ok"
     monkeypatch.setattr(graphs, "probe", lambda: "RuntimeError: Offset increment outside graph capture")
     graph = row(doctor(), "a CUDA graph")
-    assert graph.status == "fail" and graph.found.endswith("graph capture") and "Restart" in graph.advice
+    assert graph.status == "fail" and graph.found.endswith("graph capture") and "restart" in graph.advice
 
 
 def test_a_backend_that_is_not_there():

@@ -89,3 +89,13 @@ def test_code_that_is_listed_counts_with_its_words(monkeypatch, listed):
 
     monkeypatch.setattr(experiments_launch, "where", where)
     assert stamp(listed, above) != old
+
+
+def test_the_list_of_what_is_not_imitated_counts_where_it_is_shown(monkeypatch):
+    from minillm.graphs import emulator
+
+    before, listed, other = "from minillm import graphs", "graphs.limits()", "graphs.probe()"
+    old = [stamp(source, [before]) for source in (listed, other)]
+    monkeypatch.setattr(emulator, "__doc__", emulator.__doc__ + "99. One thing more.\n")
+    new = [stamp(source, [before]) for source in (listed, other)]
+    assert new[0] != old[0] and new[1] == old[1]

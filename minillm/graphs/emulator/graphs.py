@@ -1,21 +1,37 @@
-"""CUDAGraph and graph(...): what a learner types, under torch.cuda's own names and messages."""
+"""CUDAGraph: a capture's beginning and end, and replay, under torch.cuda's own names and messages."""
 
+import gc
 import warnings
 
 import torch
+from torch.overrides import _get_current_function_mode_stack
+from torch.utils._python_dispatch import _disable_current_modes, _get_current_dispatch_mode_stack
 
 from . import messages
+from .borrowed import Borrowed
 from .host import HostAccess
 from .memory import Pool, PoolHandle
 from .messages import cuda_error, torch_error
 from .nodes import to_dot
 from .recorder import Recorder
-from .streams import Stream, StreamContext, default_stream, now, synchronize
+from .streams import default_stream, in_the_way, now
 
 
 def graph_pool_handle():
     """A name for a memory pool that does not exist yet; pass it as ``pool=`` to share the pool."""
     return PoolHandle.new()
+
+
+def abandon_capture():
+    """End a capture that was left open, and keep nothing of it: what ``recover`` does without a GPU."""
+    if now.capture is not None:
+        now.capture.graph._stop_recording()
+
+
+def leave_modes(stack, kind):
+    """Leave the modes of that kind on top of torch's stack of modes."""
+    while stack() and isinstance(stack()[-1], kind):
+        stack()[-1].__exit__(None, None, None)
 
 
 class CUDAGraph:
@@ -28,13 +44,24 @@ class CUDAGraph:
 
     _debug = False  # one switch for the whole process, as in torch
 
+    nodes = None
+
     def __init__(self, keep_graph=False):
         self.keep_graph, self.generators = keep_graph, []
         self._recorder = self._host_access = None
+        self._stream = default_stream()  # on which capture_end() is expected
         self.reset()
 
     def reset(self):
-        """Forget the captured graph, and let go of its pool.  Another capture may follow."""
+        """Forget the captured graph, and let go of its pool.  Another capture may follow.
+
+        The pool's memory stays until ``empty_cache()``, with which every capture begins.  A capture that
+        is underway does not survive that another graph is destroyed, by this or with its last reference.
+        """
+        if self.nodes is not None:
+            Pool.cached.append(self._pool)
+            if in_the_way():
+                now.capture.broken_by(901, "a graph was destroyed while this one was captured")
         self.nodes = self._pool = None
         self._instantiated = self._check_input_liveness = False
         self.borrowed = []  # memory that the nodes use and that is not in the pool
@@ -42,8 +69,8 @@ class CUDAGraph:
     def capture_begin(self, pool=None, capture_error_mode="global", check_input_liveness=False):
         """Start recording what is put on the current stream; ``graph(...)`` calls this for you.
 
-        ``capture_error_mode`` is checked but changes nothing: it governs other threads, which the
-        emulator does not watch.
+        ``capture_error_mode`` says whether a wait that has nothing to do with the capture breaks it all the
+        same: of any thread ("global"), of this one ("thread_local"), or not ("relaxed").
         """
         if capture_error_mode not in ("global", "thread_local", "relaxed"):
             raise torch_error(messages.UNKNOWN_MODE + str(capture_error_mode))
@@ -51,31 +78,48 @@ class CUDAGraph:
             raise torch_error(messages.ALREADY_CAPTURED, "or call reset() first")
         if now.stream is default_stream():
             raise torch_error(messages.DEFAULT_STREAM, "use graph(...), or capture inside `with stream(s):`")
+        if now.capture is not None and now.capture.graph is self:
+            raise torch_error(messages.ALREADY_CAPTURING, "capture_begin() was called before on this graph")
         if now.capture is not None:
             raise now.capture.broken_by(900, "another capture is underway")
         self.reset()
         self._check_input_liveness = check_input_liveness
         chosen = Pool() if pool is None else Pool.named(pool)
-        self._recorder = now.capture = Recorder(self, chosen, now.stream)
-        self._host_access = HostAccess(self._recorder)
-        self._host_access.__enter__()
-        self._recorder.__enter__()
+        self._stream = now.stream
+        self._recorder = now.capture = Recorder(self, chosen, now.stream, capture_error_mode)
+        self._host_access, self._collects = HostAccess(self._recorder), gc.isenabled()
+        try:
+            gc.disable()  # to record makes much garbage here, and a graph found in it would break the capture
+            self._host_access.__enter__()
+            self._recorder.__enter__()
+        except BaseException:  # Ctrl-C
+            self._stop_recording()
+            raise
 
     def capture_end(self):
         """Stop recording.  Also right after a Python error: the graph holds what came before it."""
         recorder = self._recorder
-        if recorder is None:
-            raise cuda_error(401, "capture_end() without a capture_begin() on this graph")
-        if now.stream is not recorder.stream:
+        if now.stream is not self._stream:
             raise torch_error(messages.OTHER_STREAM)
-        recorder.__exit__(None, None, None)
-        self._host_access.__exit__(None, None, None)
-        self._recorder = self._host_access = now.capture = None
+        if recorder is None:
+            raise cuda_error(401, "this graph's capture has not begun, or has ended")
+        self._stop_recording()
         self.nodes, self.borrowed = recorder.finish()
         self._pool = recorder.pool
         self._instantiated = not self.keep_graph
         if not self.nodes:
             warnings.warn(f"{messages.EMPTY} (emulated)", stacklevel=3)
+
+    def _stop_recording(self):
+        """Take the modes off torch's stacks, the recorder also where Ctrl-C left it there twice."""
+        leave_modes(_get_current_dispatch_mode_stack, Recorder)
+        leave_modes(_get_current_function_mode_stack, HostAccess)
+        if self._collects:
+            gc.enable()
+        self._recorder = self._host_access = now.capture = None
+
+    def __del__(self):
+        self.reset()
 
     def instantiate(self):
         """Make the graph launchable now and not at the first replay; for ``keep_graph=True``."""
@@ -94,19 +138,23 @@ class CUDAGraph:
         self._instantiated = True
         if dead := self.dangling():
             self._use_after_free(dead)
-        with torch.inference_mode():
+        with torch.inference_mode(), torch._C.DisableTorchFunction(), _disable_current_modes():
             for node in self.nodes:
                 node.launch()
 
     def dangling(self):
-        """Borrowed memory whose tensors are gone.  A GPU would go on using the address."""
+        """Borrowed memory whose tensors are gone.  A GPU would go on using the address.  RuntimeError for a
+        static input that was resized."""
         return [memory for memory in self.borrowed if memory.freed()]
 
     def _use_after_free(self, dead):
-        for memory in dead:
-            memory.poison()
         if self._check_input_liveness:
             raise torch_error(f"CUDA graph replay detected {len(dead)} dead tensor(s).", "keep them alive")
+        dead = [memory for memory in dead if isinstance(memory, Borrowed)]  # in a heap it passes in silence
+        for memory in dead:
+            memory.poison()
+        if not dead:
+            return
         warnings.warn(
             f"this graph uses {len(dead)} freed tensor(s); a GPU would not tell you, and read or write "
             "whatever lives at that address now: keep every input of a graph alive as long as the graph",
@@ -140,32 +188,3 @@ class CUDAGraph:
             f"the emulator's CUDAGraph has no {name!r}; it offers what the lessons use: run this on a GPU, "
             "or look at g.nodes"
         )
-
-
-class graph:
-    """``with graph(g): out = f(x)`` records ``f`` and runs nothing, as ``torch.cuda.graph``.
-
-    Order of events as in torch, warts included: after a failed capture the capture stream stays
-    current, since torch restores it only after ``capture_end`` has succeeded.
-    """
-
-    default_capture_stream = None  # one for all captures, so that they can share blocks
-
-    def __init__(
-        self, cuda_graph, pool=None, stream=None, capture_error_mode="global", check_input_liveness=False
-    ):
-        if stream is None and graph.default_capture_stream is None:
-            graph.default_capture_stream = Stream()
-        self.cuda_graph, self.pool = cuda_graph, pool
-        self.capture_stream = graph.default_capture_stream if stream is None else stream
-        self.stream_ctx = StreamContext(self.capture_stream)
-        self.capture_error_mode, self.check_input_liveness = capture_error_mode, check_input_liveness
-
-    def __enter__(self):
-        synchronize()
-        self.stream_ctx.__enter__()
-        self.cuda_graph.capture_begin(self.pool, self.capture_error_mode, self.check_input_liveness)
-
-    def __exit__(self, *error):
-        self.cuda_graph.capture_end()
-        self.stream_ctx.__exit__(*error)

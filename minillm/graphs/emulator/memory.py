@@ -1,4 +1,4 @@
-"""Memory that has an address: a graph's pool, and what the graph borrows from the world outside.
+"""Memory that has an address, and pools that hand it out.
 
 A kernel in a CUDA graph remembers its operands as raw pointers.  So the emulator needs memory that
 stays where it is, a way to hold "an address with a shape" that keeps nothing alive, and a pool that
@@ -8,8 +8,8 @@ address is half of what there is to learn.
 Source of the rules: c10/cuda/CUDACachingAllocator.cpp, notes "block pools" and "private pools".
 """
 
+import bisect
 import collections
-import ctypes
 import itertools
 import mmap
 import weakref
@@ -31,25 +31,53 @@ class Memory:
         """A raw pointer with a shape: a tensor at ``t``'s address, with its shape, strides and
         dtype, that keeps neither ``t`` nor ``t``'s storage alive."""
         start = (t.data_ptr() - self.ptr) // t.itemsize
-        return torch.empty(0, dtype=t.dtype).set_(self.bytes.untyped_storage(), start, t.size(), t.stride())
+        pointer = torch.empty(0, dtype=t.dtype)
+        return like(t, pointer.set_(self.bytes.untyped_storage(), start, t.size(), t.stride()))
+
+
+def like(t, other):
+    """``other``, lazily conjugated and negated as ``t`` is."""
+    other = other.conj() if t.is_conj() else other
+    return torch._neg_view(other) if t.is_neg() else other
 
 
 class Segment(Memory):
     """What one cudaMalloc returned, cut into blocks that tile it from end to end."""
 
-    every = weakref.WeakSet()
+    every = weakref.WeakValueDictionary()  # address -> Segment
+    _sorted = []  # their addresses, in order
 
-    def __init__(self, size, kind):
-        super().__init__(mmap.mmap(-1, size))  # page-aligned; costs nothing until it is touched
-        self.kind, self.blocks = kind, [Block(0, size)]
-        Segment.every.add(self)
+    def __init__(self, size, kind, pool):
+        """``kind`` is ("small" or "large", stream), ``pool`` a weak reference to the pool."""
+        try:
+            memory = mmap.mmap(-1, size)  # page-aligned; costs nothing until it is touched
+        except OSError as error:
+            raise torch.OutOfMemoryError(f"no memory for {size:,} bytes (emulated: {error})") from None
+        super().__init__(memory)
+        self.kind, self.pool, self.blocks, self.touched = kind, pool, [Block(0, size)], 0
+        Segment.every[self.ptr] = self
+        Segment._sorted = sorted(Segment.every)
+
+    @classmethod
+    def at(cls, address):
+        """The segment in which ``address`` lies, or None."""
+        before = bisect.bisect_right(cls._sorted, address)
+        segment = cls.every.get(cls._sorted[before - 1]) if before else None
+        return segment if segment is not None and address < segment.ptr + segment.size else None
+
+    def touch(self, stop, byte):
+        """Up to ``stop`` the memory is in use from now on; what was not before is full of ``byte``."""
+        if byte is not None and stop > self.touched:
+            self.bytes[self.touched : stop] = byte
+        self.touched = max(self.touched, stop)
 
 
 class Block:
-    """A piece of a segment: ``offset`` and ``size`` in bytes, free or in use."""
+    """A piece of a segment: ``offset`` and ``size`` in bytes, ``free`` or not; ``tenant`` counts the tensors
+    that have had it."""
 
     def __init__(self, offset, size):
-        self.offset, self.size, self.free = offset, size, True
+        self.offset, self.size, self.free, self.tenant = offset, size, True, 0
 
 
 class PoolHandle(tuple):
@@ -69,8 +97,10 @@ class Pool:
     one stream to another."""
 
     every = weakref.WeakValueDictionary()  # PoolHandle -> Pool
+    cached = []  # pools whose graphs are gone, until `empty_cache`
 
-    def __init__(self, handle=None):
+    def __init__(self, handle=None, eager=False):
+        self.eager = eager  # not a graph's
         self.handle = PoolHandle.new() if handle is None else handle
         self.segments, self._dead = [], collections.deque()
         Pool.every[self.handle] = self
@@ -85,17 +115,18 @@ class Pool:
             )
         return cls.every.get(handle) or cls(handle)
 
-    def empty(self, size, stride, dtype, stream):
-        """An uninitialised tensor.  Its block is free again when its storage dies, that is, with
-        the last tensor or view that uses it."""
-        if 0 in size:
+    def empty(self, size, stride, dtype, stream, poison=True):
+        """An uninitialised tensor: what the tensor before left there, and in fresh memory poison or zeros.
+        Its block is free again when its storage dies, with the last tensor or view that uses it."""
+        if 0 in size:  # it needs no address
             return torch.empty_strided(size, stride, dtype=dtype)
         nbytes = dtype.itemsize * (1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True)))
         segment, block = self._malloc(-(-nbytes // 512) * 512, stream)
         view = memoryview(segment.raw)[block.offset : block.offset + nbytes]
         # The finalizer holds this pool, so memory with a live tensor in it stays in the count.
         weakref.finalize(view, self._died, segment, block).atexit = False
-        data = torch.frombuffer(view, dtype=torch.uint8).fill_(1 if dtype == torch.bool else POISON)
+        segment.touch(block.offset + nbytes, None if not poison else 1 if dtype == torch.bool else POISON)
+        data = torch.frombuffer(view, dtype=torch.uint8)
         return torch.empty(0, dtype=dtype).set_(data.untyped_storage(), 0, size, stride)
 
     def _died(self, segment, block):
@@ -103,7 +134,7 @@ class Pool:
 
     def _malloc(self, size, stream):
         """A block of at least ``size`` bytes: the smallest free one that fits, else a new segment."""
-        self._reclaim()
+        self.reclaim()
         small = size <= MiB
         kind = ("small" if small else "large", stream)
         fits = [
@@ -111,17 +142,17 @@ class Pool:
         ]
         if not fits:
             grow = 2 * MiB if small else 20 * MiB if size < 10 * MiB else -(-size // (2 * MiB)) * 2 * MiB
-            self.segments.append(Segment(grow, kind))
+            self.segments.append(Segment(grow, kind, weakref.ref(self)))
             fits = [(self.segments[-1], self.segments[-1].blocks[0])]
         segment, block = min(fits, key=lambda fit: (fit[1].size, fit[0].ptr + fit[1].offset))
         if block.size - size >= (512 if small else MiB + 1):  # split off what is worth keeping
             rest = Block(block.offset + size, block.size - size)
             segment.blocks.insert(segment.blocks.index(block) + 1, rest)
             block.size = size
-        block.free = False
+        block.free, block.tenant = False, block.tenant + 1
         return segment, block
 
-    def _reclaim(self):
+    def reclaim(self):
         while self._dead:
             segment, block = self._dead.popleft()
             blocks, block.free = segment.blocks, True
@@ -136,44 +167,15 @@ class Pool:
 
     def allocated(self):
         """Bytes of the blocks whose tensors are still alive."""
-        self._reclaim()
+        self.reclaim()
         return sum(b.size for s in self.segments for b in s.blocks if not b.free)
 
 
-class Borrowed(Memory):
-    """Memory that a graph touches but does not own: weights, KV cache, static inputs.
-
-    A real graph keeps only the address.  We secretly keep the storage too, so that a graph whose
-    input was freed cannot crash this process; when nobody *else* holds it, it counts as freed.
-    """
-
-    every = weakref.WeakValueDictionary()  # StorageImpl -> Borrowed
-
-    def __init__(self, storage):
-        super().__init__((ctypes.c_char * storage.nbytes()).from_address(storage.data_ptr()))
-        self.owner, self.poisoned = storage, False
-        Borrowed.every[storage._cdata] = self
-
-    def freed(self):
-        if self.owner.data_ptr() != self.ptr:
-            raise RuntimeError(
-                "a static input was resized after capture, so its old address is gone; the emulator stops "
-                "here, a GPU would read whatever lives there now: give the input its largest size before "
-                "capture, and copy_ into slices of it"
-            )
-        return torch._C._storage_Use_Count(self.owner._cdata) == 1
-
-    def poison(self):
-        """On a GPU another tensor would soon live here.  Be that tensor, once."""
-        if not self.poisoned:
-            self.bytes.fill_(POISON)
-        self.poisoned = True
-
-
-def memory_of(t):
-    """Who owns the address of ``t``: a segment of some pool, or the world outside."""
-    for segment in Segment.every:
-        if segment.ptr <= t.data_ptr() < segment.ptr + segment.size:
-            return segment
-    storage = t.untyped_storage()
-    return Borrowed.every.get(storage._cdata) or Borrowed(storage)
+def empty_cache():
+    """Give back what nobody uses any more: pools whose graphs and tensors are gone, and the free segments of
+    a heap's pools, which no graph has a share in."""
+    Pool.cached.clear()
+    for pool in list(Pool.every.values()):
+        if pool.eager:
+            pool.reclaim()
+            pool.segments = [s for s in pool.segments if not (len(s.blocks) == 1 and s.blocks[0].free)]

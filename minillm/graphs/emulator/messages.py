@@ -1,6 +1,7 @@
 """What CUDA and PyTorch say, word for word, so that an error met here is recognised on a GPU.
 
-Every message ends in "(emulated: …)", which adds what the GPU would leave for you to guess.
+Each ends in "(emulated)" or "(emulated: …)", which adds what the GPU would leave for you to guess.  Errors
+that are the emulator's own say "the emulator" instead.
 """
 
 import torch
@@ -10,14 +11,17 @@ AcceleratorError = getattr(torch, "AcceleratorError", RuntimeError)
 
 # cudaGetErrorString, by number (cudaError_t in the CUDA runtime's documentation).
 CUDA = {
+    1: "invalid argument",
     401: "the operation cannot be performed in the present state",
     900: "operation not permitted when stream is capturing",
     901: "operation failed due to a previous error during capture",
     904: "capturing stream has unjoined work",
     905: "dependency created on uncaptured work in another stream",
+    906: "operation would make the legacy stream depend on a capturing blocking stream",
     907: "operation not permitted on an event last recorded in a capturing stream",
 }
 
+ALREADY_CAPTURING = "Cannot register the state during capturing stage."
 ALREADY_CAPTURED = (
     "This CUDAGraph instance already owns a captured graph. To capture a new graph, create a new instance."
 )
@@ -34,11 +38,16 @@ EMPTY = (
 EVENTS_WITHOUT_TIMING = "Both events must be created with argument 'enable_timing=True'."
 EVENTS_NOT_RECORDED = "Both events must be recorded before calculating elapsed time."
 GENERATOR_NOT_REGISTERED = "Attempt to increase offset for a CUDA generator not in capture mode."
+INDEX_ON_DEVICE = "indices should be either on cpu or on the same device as the indexed tensor (cpu)"
 INSTANTIATE_TOO_EARLY = "capture_end() must have been called before calling instantiate"
 INSTANTIATE_AGAIN = "instantiate() is intended to be called by the user only when keep_graph=true"
 NO_COPY = (
     "Cannot copy between CPU and CUDA tensors during CUDA graph capture unless the CPU tensor is pinned. "
     "Please use tensor.pin_memory() or allocate the tensor with pin_memory=True."
+)
+NO_NUMPY = (
+    "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
+    "memory first."
 )
 NO_REPLAY = "Called CUDAGraph::replay without a preceding successful capture."
 NO_POOL = "Called CUDAGraph::pool() without a preceding successful capture."

@@ -1,33 +1,42 @@
-"""Streams and events: order, and nothing else.
+"""Streams: order, and nothing else; and which of them is current.
 
 Outside a capture the emulator runs every operation at once, so waiting has nothing to do.  Inside
-one, a stream is the set of nodes that its next kernel must come after (the recorder's *frontier*),
-an event is a copy of such a set, and waiting for an event joins it to the waiting stream.  A stream
-that waits for a captured event is drawn into the capture: that is how a fork is written.
+one, a stream is the set of nodes that its next kernel must come after: the recorder's *frontier*.
 """
 
 import itertools
-import types
-
-from . import messages
-from .messages import cuda_error
+import threading
 
 
 class Stream:
-    """A queue of work.  ``device`` and ``priority`` are accepted for torch's sake and do nothing."""
+    """A queue of work; ``with s:`` makes it the current one.  ``device`` and ``priority`` change nothing."""
 
     _numbers = itertools.count()
 
     def __init__(self, device=None, priority=0):
-        self._number = next(Stream._numbers)
+        self._number, self.priority, self._contexts = next(Stream._numbers), priority, []
+
+    def __enter__(self):
+        self._contexts.append(StreamContext(self))
+        self._contexts[-1].__enter__()
+        return self
+
+    def __exit__(self, *error):
+        self._contexts.pop().__exit__(*error)
+
+    def __getattr__(self, name):
+        raise AttributeError(f"the emulator's Stream has no {name!r}: it has no driver; run this on a GPU")
 
     def record_event(self, event=None):
         """Record ``event`` (a new one by default) here, and return it."""
+        from .events import Event
+
         event = Event() if event is None else event
         event.record(self)
         return event
 
     def wait_event(self, event):
+        """Work put on this stream from now on comes after ``event``."""
         event.wait(self)
 
     def wait_stream(self, stream):
@@ -40,77 +49,44 @@ class Stream:
         return True
 
     def synchronize(self):
+        """Wait for this stream's work.  Nothing to do, except that a capture may not survive it."""
         self._refuse_in_capture("Stream.synchronize()")
 
     def _refuse_in_capture(self, what):
-        if capturing(self):
+        if capturing(self) or in_the_way():
             raise now.capture.broken_by(900, f"{what} asks the device about work that is not running")
 
     def __repr__(self):
         return f"<emulated Stream {self._number}{' (default)' if self is default_stream() else ''}>"
 
 
-class Event:
-    """A mark in a stream's order, as ``torch.cuda.Event``, but without a clock."""
-
-    def __init__(self, enable_timing=False, blocking=False, interprocess=False, external=False):
-        if external or interprocess:
-            raise NotImplementedError(
-                "the emulator has neither external nor interprocess events: leave external= and "
-                "interprocess= out, or run this cell on a GPU"
-            )
-        self.enable_timing, self.recorded = enable_timing, False
-        self.capture, self.nodes = None, frozenset()  # which capture, and what to wait for in it
-
-    def record(self, stream=None):
-        stream = current_stream() if stream is None else stream
-        self.recorded = True
-        inside = capturing(stream)
-        self.capture = now.capture.key if inside else None
-        self.nodes = now.capture.frontier[stream] if inside else frozenset()
-
-    def wait(self, stream=None):
-        """Work put on ``stream`` from now on comes after this event."""
-        stream = current_stream() if stream is None else stream
-        if not self.recorded:
-            return
-        if self.capture is None:
-            if capturing(stream):
-                raise now.capture.broken_by(905, "fork first: this event's stream is not in the capture")
-        elif now.capture is not None and self.capture is now.capture.key:
-            frontier = now.capture.frontier  # this also draws the stream into the capture
-            frontier[stream] = frontier.get(stream, frozenset()) | self.nodes
-        else:
-            raise cuda_error(907, "the capture in which this event was recorded has ended")
-
-    def query(self):
-        self._refuse_in_capture("Event.query()")
-        return True
-
-    def synchronize(self):
-        self._refuse_in_capture("Event.synchronize()")
-
-    def elapsed_time(self, end_event):
-        """Raises, always: see the class."""
-        if not (self.enable_timing and end_event.enable_timing):
-            raise ValueError(messages.EVENTS_WITHOUT_TIMING)
-        if not (self.recorded and end_event.recorded):
-            raise ValueError(messages.EVENTS_NOT_RECORDED)
-        raise RuntimeError(
-            "the emulator has no clock: it runs every operation on the CPU, at once, so a time here would "
-            "say nothing about a GPU. Run this cell on a GPU, or look at a recorded timing"
-        )
-
-    def _refuse_in_capture(self, what):
-        if now.capture is not None:
-            raise now.capture.broken_by(900, f"{what} asks the device about work that is not running")
-        if self.capture is not None:
-            raise cuda_error(907, f"{what}: this event marks a node of a graph, not a moment")
-
-
-# What the CUDA runtime would know: the current stream, and the capture underway (a Recorder) if any.
 _default = Stream()
-now = types.SimpleNamespace(stream=_default, capture=None)
+
+
+class Now:
+    """What the CUDA runtime would know: the current stream, of each thread its own, the capture underway
+    (a Recorder) if any, and the heap in use."""
+
+    capture = heap = None
+    _thread = threading.local()
+
+    @property
+    def stream(self):
+        return getattr(self._thread, "stream", _default)
+
+    @stream.setter
+    def stream(self, stream):
+        self._thread.stream = stream
+
+
+now = Now()
+
+
+def in_the_way():
+    """Is a capture underway that a wait in this thread breaks, whatever it waits for?"""
+    if now.capture is None or now.capture.mode == "relaxed":
+        return False
+    return now.capture.mode == "global" or now.capture.thread == threading.get_ident()
 
 
 def current_stream(device=None):
@@ -160,5 +136,5 @@ def is_current_stream_capturing():
 
 def synchronize(device=None):
     """Wait for the device.  Nothing to do, except that a capture does not survive it."""
-    if now.capture is not None:
+    if now.capture is not None and (in_the_way() or capturing(now.stream)):
         raise now.capture.broken_by(900, "synchronize() waits for the device, which runs nothing now")

@@ -1,0 +1,86 @@
+"""A 0-dim tensor of the CPU as an operand, in every place where it might be one."""
+
+import torch
+import torch.nn.functional as F
+
+from . import table
+from .helpers import inside
+
+
+def k(value=2.0):
+    return torch.tensor(value)
+
+
+NUMBERS = {
+    "add": lambda x: x + k(),
+    "sub first": lambda x: k() - x,
+    "div": lambda x: x / k(),
+    "div first": lambda x: k() / (x + 1),
+    "floor_divide": lambda x: x // k(),
+    "remainder": lambda x: x % k(),
+    "power": lambda x: x ** k(),
+    "compare": lambda x: x > k(),
+    "compare first": lambda x: k() > x,
+    "equal": lambda x: x == k(),
+    "an int": lambda x: x * torch.tensor(3),
+    "a double": lambda x: x * torch.tensor(3.0, dtype=torch.float64),
+    "a bool": lambda x: x * torch.tensor(True),
+    "an element": lambda x: x * torch.tensor([3.0, 4.0])[0],
+    "squeezed": lambda x: x * torch.tensor([3.0]).squeeze(),
+    "cast": lambda x: x * torch.tensor(3).float(),
+    "of a host sum": lambda x: x * torch.arange(3).sum(),
+    "minimum": lambda x: torch.minimum(x, k()),
+    "atan2": lambda x: torch.atan2(x, k()),
+    "logical_and": lambda x: torch.logical_and(x, k()),
+    "isclose": lambda x: torch.isclose(x, k()),
+    "addcmul": lambda x: torch.addcmul(x, x, k()),
+    "addcdiv": lambda x: torch.addcdiv(x, x, k()),
+    "mse_loss": lambda x: F.mse_loss(x, k()),
+    "clamp_min": lambda x: x.clamp_min(k()),
+    "clamp min and max": lambda x: x.clamp(k(0.5), k()),
+    "where both": lambda x: torch.where(x > 1, k(), k(0.0)),
+    "where first": lambda x: torch.where(x > 1, k(), x),
+    "where condition": lambda x: torch.where(torch.tensor(True), x, x + 1),
+    "where of a number of python": lambda x: torch.where(x > 1, x, 0.0),
+    "where of numbers of python": lambda x: torch.where(x > 1, 1.0, 0.0),
+    "cat": lambda x: torch.cat([x, k()[None]]),
+    "outer": lambda x: torch.outer(x, k()[None]),
+    "add with alpha": lambda x: x.add(k(), alpha=3),
+    "add to a number of the device": lambda x: x[0] + k(),
+    "add_ to a number of the host": lambda x: k().add_(x[0]),
+    "add_ of a number of the device to host": lambda x: torch.ones(2).add_(x[0]),
+    "host number out": lambda x: torch.add(x[0], 1, out=k()),
+    "full": lambda x: torch.full((2,), k(), device=x.device),
+    "full_like": lambda x: torch.full_like(x, k()),
+    "scatter_": lambda x: x.scatter_(0, x.long().clamp(0, 3), k()),
+    "index_fill_": lambda x: x.index_fill_(0, x[:2].long().clamp(0, 3), k()),
+    "index_put_": lambda x: x.index_put_((x[:2].long().clamp(0, 3),), k()),
+    "masked_fill_": lambda x: x.masked_fill_(x > 1, k()),
+    "pad": lambda x: F.pad(x, (0, 1), value=float(k())),
+    "expanded": lambda x: x + k().expand(4),
+    "batch of one": lambda x: x + k()[None],
+    "softmax temperature": lambda x: (x / k()).softmax(0),
+    "embedding": lambda x: F.embedding(torch.tensor(1), x[:, None]),
+    "index_select": lambda x: x.index_select(0, torch.tensor(1)),
+    "gather": lambda x: x.gather(0, torch.tensor([1])),
+    "slice bounds": lambda x: x[torch.tensor(1) : torch.tensor(3)] * 2,
+    "int index": lambda x: x[torch.tensor(1)] * 2,
+    "repeat": lambda x: x.repeat(torch.tensor(2)),
+    "arange": lambda x: torch.arange(torch.tensor(3), device=x.device),
+    "zeros": lambda x: torch.zeros(torch.tensor(3), device=x.device),
+    "to device": lambda x: k().to(x.device) * x,
+    "to device, non_blocking": lambda x: k().to(x.device, non_blocking=True) * x,
+    "item": lambda x: x * k().item(),
+    "in a condition": lambda x: x + 1 if k() > 1 else x,
+    "printed": lambda x: x * len(f"{k()}"),
+    "numpy": lambda x: x * float(k().numpy()),
+    "stack on the host": lambda x: x * torch.stack([k(), k()]).sum(),
+    "foreach": lambda x: torch._foreach_mul([x], k()),
+    "matmul": lambda x: x @ k(),
+    "rsub": lambda x: torch.rsub(x, k()),
+    "inplace power": lambda x: x.pow_(k()),
+    "ones_like": lambda x: torch.ones_like(x, device="cpu").sum() * x,
+    "empty_like": lambda x: torch.empty_like(x, device="cpu").shape[0] * x,
+    "zeros cpu": lambda x: torch.zeros(4, device="cpu") + x,
+}
+table("number", inside, NUMBERS)
