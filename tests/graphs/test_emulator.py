@@ -214,6 +214,17 @@ def test_liveness_knows_the_next_tensor_from_the_first():
     assert squatter.tolist() == [0] * 1000
 
 
+def test_liveness_when_the_heap_is_gone():
+    with emulator.heap():
+        x = torch.ones(1000, device=emulator.device)
+        g, y = grab(lambda: x + 1, check_input_liveness=True)
+    gc.collect()
+    g.replay()
+    x = None
+    with pytest.raises(RuntimeError, match="CUDA graph replay detected 1 dead tensor"):
+        g.replay()
+
+
 @pytest.mark.filterwarnings("ignore:The CUDA Graph is empty")
 def test_one_heap_at_a_time_and_none_inside_a_capture():
     with emulator.heap():

@@ -113,10 +113,14 @@ def test_a_module_and_its_gradients(device):
             p.detach() + weight
 
 
-def test_gradients_flow_through_moves(device):
-    w = torch.ones(3, requires_grad=True)
-    (w.to(device) * 2).cpu().sum().backward()
-    assert w.grad.tolist() == [2] * 3
+def test_gradients_flow_through_moves_and_back_to_where_their_tensors_are(device):
+    host, x = torch.ones(3, requires_grad=True), torch.ones(3, device=device, requires_grad=True)
+    (host.to(device) * 2).cpu().sum().backward()
+    assert host.grad.numpy().tolist() == [2] * 3
+    ((x * x).cpu() * torch.full((3,), 3.0)).sum().backward()
+    assert (x.grad + torch.ones(3, device=device)).tolist() == [7] * 3
+    with pytest.raises(RuntimeError, match=TWO_DEVICES):
+        x.grad + host.grad
 
 
 # ---- inside a capture

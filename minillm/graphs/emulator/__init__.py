@@ -25,9 +25,10 @@ Not imitated
    tensor's memory are not seen at all: they run during capture, and not in a replay.
 3. Host tensors made before the capture.  They count as device tensors, so ``copy_`` from them is
    recorded, a 0-dim one is read at every replay instead of being frozen, and outside a capture
-   ``.cpu()`` and ``.to(device)`` do not copy.  There is no pinned memory.  Within a ``heap`` all this is
-   as on a GPU, but for a default device, which is always the GPU, and for pickles: to write one needs
-   no copy, and what is read from one, or by ``torch.load``, is on the host.
+   ``.cpu()`` and ``.to(device)`` do not copy.  So does what ``torch.frombuffer`` makes in a capture.
+   There is no pinned memory.  Within a ``heap`` all this is as on a GPU, but for a default device, which
+   is always the GPU, and for pickles: to write one needs no copy, and what is read from one, or by
+   ``torch.load``, is on the host.
 4. Library workspaces: cuBLAS's (about 32 MiB a stream) are missing from pool sizes, and a first
    product inside a capture does not fail.
 5. Freed inputs.  A GPU hands the address to the next tensor and says nothing; here the bytes turn
@@ -45,14 +46,13 @@ Not imitated
     ``x.device.type`` is "cpu", and that string, spelled out, means the host.
 11. Autograd's detours.  A backward operation is recorded on the current stream and not on that of its
     forward operation, and a few formulas (``prod``) take a way round the wait that CUDA would refuse.
-    In a ``heap`` the gradient of a host tensor that was moved to the device stays on the device.
 12. Mistakes that only a kernel finds, such as a product of two dtypes: they come at the replay, and
     sometimes in other words.  Warming up finds them first, here as on a GPU.
 13. Garbage.  Python's collector pauses during a capture; on a GPU it may find an old graph just then,
     whose end breaks the capture.
 14. Memory that grows: ``resize_``, ``set_`` or a too small ``out=`` raise for a graph's output outside
     a capture, and for any tensor in a ``heap``.
-15. Tensors that are not dense (sparse, nested, quantized) cannot be captured.
+15. Tensors that are not dense (sparse, nested, quantized) cannot be captured, nor kept in a ``heap``.
 """
 
 import torch

@@ -57,8 +57,9 @@ class Lease(collections.namedtuple("Lease", "segment block tenant")):
 
     def freed(self):
         pool = self.segment.pool()
-        if pool is not None:
-            pool.reclaim()
+        if pool is None:
+            return True
+        pool.reclaim()
         return self.block.free or self.block.tenant != self.tenant
 
 

@@ -8,15 +8,19 @@ from .messages import torch_error
 
 def one_hot(index, num_classes=-1):
     """For a CPU tensor it looks first whether a class is out of range."""
-    if num_classes < 1:
+    if num_classes == -1:
         return NotImplemented  # the largest index decides: both have to look
+    if num_classes < 1:
+        raise torch_error("num_classes should be positive")
     zeros = torch.zeros(*index.shape, num_classes, dtype=index.dtype, device=index.device)
     return zeros.scatter_(-1, index.unsqueeze(-1), 1)
 
 
 def equal(a, b):
-    """A tensor and itself need no look at their values."""
-    same = a.data_ptr() == b.data_ptr() and (a.shape, a.stride()) == (b.shape, b.stride())
+    """Tensors of two shapes need no look at their values, nor do a tensor and itself."""
+    if a.shape != b.shape:
+        return False
+    same = a.data_ptr() == b.data_ptr() and a.stride() == b.stride()
     return True if same else NotImplemented
 
 

@@ -98,7 +98,7 @@ class Heap(TorchFunctionMode):
         if place == "host" or func is Tensor.cpu:
             with self.results.go("host"):  # to torch there is nothing to copy, unless .to() changes the dtype
                 done = func(*args, **kwargs)
-                return tree_map_only(Tensor, lambda t: t.clone() if self.on_device(t) else t, done)
+                return tree_map_only(Tensor, lambda t: self.move(t, "host") if self.on_device(t) else t, done)
         if place is None and not any(map(self.on_device, operands)):
             return func(*args, **kwargs)
         with self.results.go("device"):
@@ -114,9 +114,27 @@ class Heap(TorchFunctionMode):
         return tree_map_only(Tensor, settle, result)
 
     def move(self, t, pool, was_given=True):
-        """``t`` copied into ``pool``: differentiable, but for a tensor that was just made, a leaf again."""
+        """``t`` copied into ``pool``, or to the "host": differentiable, but for a tensor that was just made,
+        which is a leaf again."""
+        if was_given:
+            return Move.apply(t, self, pool)
         with self.results.go(pool):
-            return t.clone() if was_given else t.detach().clone().requires_grad_(t.requires_grad)
+            return t.detach().clone().requires_grad_(t.requires_grad)
+
+
+class Move(torch.autograd.Function):
+    """A copy to another memory; the gradient goes back to where the tensor came from."""
+
+    @staticmethod
+    def forward(ctx, t, heap, there):
+        ctx.heap, ctx.back = heap, heap.device if heap.on_device(t) else "host"
+        with heap.results.go(there):
+            return t.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        with ctx.heap.results.go(ctx.back):
+            return gradient.clone(), None, None
 
 
 class Results(TorchDispatchMode):

@@ -32,7 +32,7 @@ device = DeviceName("cpu")
 PRINTS = {Tensor.__repr__, Tensor.__format__}
 DOWNLOADS = {Tensor.tolist, Tensor.numpy, Tensor.cpu, Tensor.new_tensor}
 MOVES = {Tensor.to, Tensor.type_as, torch.as_tensor, torch.asarray}
-FROM_PYTHON = {torch.tensor, torch.as_tensor, torch.asarray, torch.from_numpy, torch.frombuffer}
+FROM_PYTHON = {torch.tensor, torch.as_tensor, torch.asarray}
 FACTORIES = {*torch.utils._device._device_constructors(), torch.normal} | FROM_PYTHON
 MADE_LIKE = {
     *(Tensor.new_empty, Tensor.new_full, Tensor.new_ones, Tensor.new_zeros, torch.empty_like),

@@ -161,10 +161,6 @@ class Pool:
                 if 0 <= i < len(blocks) - 1 and blocks[i].free and blocks[i + 1].free:
                     blocks[i].size += blocks.pop(i + 1).size
 
-    def reserved(self):
-        """Bytes taken from the device for good: what graphs that share the pool pay only once."""
-        return sum(s.size for s in self.segments)
-
     def allocated(self):
         """Bytes of the blocks whose tensors are still alive."""
         self.reclaim()

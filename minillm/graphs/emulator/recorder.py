@@ -122,11 +122,11 @@ class Recorder(TorchDispatchMode):
 
     def run_on_host(self, func, args, kwargs):
         """Run at once, as Python on the CPU would, and remember where the result lives."""
-        before, self.host_is_running = self.host_is_running, True
+        self.host_is_running = True
         try:
             result = func(*args, **kwargs)
         finally:
-            self.host_is_running = before
+            self.host_is_running = False
         made, operands = tensors_in(result), tensors_in((args, kwargs))
         self.host.update((t.untyped_storage()._cdata, t) for t in made)
         if func is aten.scalar_tensor.default or operands and all(map(self.is_constant, operands)):
@@ -165,13 +165,14 @@ class Recorder(TorchDispatchMode):
             if t.shape == twin.shape:
                 continue
             storage, offset = t.untyped_storage(), t.storage_offset()
-            if twin.untyped_storage().nbytes() > storage.nbytes():
-                size = (twin.untyped_storage().nbytes() // t.itemsize,)
+            reach = offset + twin.untyped_storage().nbytes() // t.itemsize  # in elements
+            if reach * t.itemsize > storage.nbytes():
+                size = (reach,)
                 new, n = self.pool.empty(size, (1,), t.dtype, now.stream), storage.nbytes() // t.itemsize
                 if n:
                     old = torch.empty(0, dtype=t.dtype).set_(storage, 0, (n,), (1,))
                     self.record(aten.copy_.default, (new[:n], old), {}, [new[:n]], [])
-                storage, offset = new.untyped_storage(), 0
+                storage = new.untyped_storage()
             t.set_(storage, offset, twin.size(), twin.stride())
 
     def record(self, func, args, kwargs, written, outs):

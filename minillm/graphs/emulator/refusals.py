@@ -31,10 +31,10 @@ def refuse(capture, func, tensors, args, kwargs, written):
     op = func.overloadpacket
     hosts = [t for t in tensors if capture.on_host(t) and not capture.is_constant(t)]
     if op is aten.copy_:
-        refuse_pageable_copy(capture, args, kwargs, hosts)
-    elif op in INDEXING:
-        refuse_indexing(capture, op, args, hosts)
-    elif any(t.dim() or op in TAKES_NO_NUMBER or id(t) in map(id, written) for t in hosts):
+        refuse_pageable_copy(capture, args, hosts)
+    elif op in INDEXING and not has_device_mask(capture, args):
+        refuse_indexing(op, hosts)
+    elif op not in INDEXING and any(t.dim() or op in TAKES_NO_NUMBER or is_one_of(t, written) for t in hosts):
         raise torch_error(messages.TWO_DEVICES, "a tensor made without device= is in host memory")
     elif op is aten.where and hosts or op in COPIES or op is aten.histc and has_no_range(*args[2:]):
         raise torch_error(messages.NO_COPY, f"{op} copies between host and device")
@@ -66,20 +66,18 @@ def refuse_beside(capture, func, tensors, args, kwargs):
         raise capture.broken_by(900, "a capture is underway, if not on this stream: nothing may wait")
 
 
-def refuse_pageable_copy(capture, args, kwargs, hosts):
+def refuse_pageable_copy(capture, args, hosts):
     """``copy_``: ``hosts`` are its operands in host memory, which has to be pinned."""
     pageable = [t for t in hosts if not capture.pinned(t)]
     if pageable:
         raise torch_error(messages.NO_COPY, "copy_ with a tensor in host memory")
-    if hosts and not (kwargs.get("non_blocking") or args[2:]):
+    if hosts and not args[2:]:
         raise capture.broken_by(900, "a copy without non_blocking=True waits for the device")
 
 
-def refuse_indexing(capture, op, args, hosts):
-    """Indices must be on the device; a number to write may come from the host where a mask says where to."""
-    mask = any(is_mask(i) for i in args[1] if i is not None)
-    number = mask and all(t is value and t.dim() == 0 for t in hosts for value in args[2:3])
-    if hosts and not (number and args[2:]):
+def refuse_indexing(op, hosts):
+    """Indices and values have to be on the device; where a mask is, `waits` looks after both."""
+    if hosts:
         raise torch_error(messages.NO_COPY, f"{op} with a tensor in host memory")
 
 
@@ -87,9 +85,9 @@ def waits(capture, func, tensors, args, kwargs):
     """Would the CPU have to wait: is a result or a shape to be read from the device?"""
     op = func.overloadpacket
     if op in INDEXING:
-        mask = any(is_mask(i) and not capture.on_host(i) for i in args[1] if i is not None)
         number = any(capture.on_host(value) and value.dim() == 0 for value in args[2:3])
-        return mask and not number  # y[mask] = 7.0 is a masked_fill_, which has a fixed shape
+        # y[mask] = 7.0 is a masked_fill_, which has a fixed shape
+        return has_device_mask(capture, args) and not number
     if op in READS_ITS_VALUE:
         return any(t.dim() == 0 and not capture.on_host(t) for t in tensors[1:])
     if op in CHECKS_ITS_VALUES:
@@ -105,6 +103,12 @@ def has_no_range(low=0, high=0):
     return low == high
 
 
-def is_mask(index):
-    """Whether that index says yes or no for each place, so that the result's shape depends on its values."""
-    return index.dtype in (torch.bool, torch.uint8)
+def has_device_mask(capture, args):
+    """Whether one of the indices says yes or no for each place, so that a shape depends on its values."""
+    masks = (i for i in args[1] if i is not None and i.dtype in (torch.bool, torch.uint8))
+    return any(not capture.on_host(mask) for mask in masks)
+
+
+def is_one_of(t, tensors):
+    """``t in tensors``, which would compare elements."""
+    return any(t is one for one in tensors)
