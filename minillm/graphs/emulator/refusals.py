@@ -32,9 +32,10 @@ def refuse(capture, func, tensors, args, kwargs, written):
     hosts = [t for t in tensors if capture.on_host(t) and not capture.is_constant(t)]
     if op is aten.copy_:
         refuse_pageable_copy(capture, args, hosts)
-    elif op in INDEXING and not has_device_mask(capture, args):
-        refuse_indexing(op, hosts)
-    elif op not in INDEXING and any(t.dim() or op in TAKES_NO_NUMBER or is_one_of(t, written) for t in hosts):
+    elif op in INDEXING:  # where there is a mask, `waits` looks after what comes from the host
+        if hosts and not has_device_mask(capture, args):
+            raise torch_error(messages.NO_COPY, f"{op} with a tensor in host memory")
+    elif any(t.dim() or op in TAKES_NO_NUMBER or is_one_of(t, written) for t in hosts):
         raise torch_error(messages.TWO_DEVICES, "a tensor made without device= is in host memory")
     elif op is aten.where and hosts or op in COPIES or op is aten.histc and has_no_range(*args[2:]):
         raise torch_error(messages.NO_COPY, f"{op} copies between host and device")
@@ -68,17 +69,10 @@ def refuse_beside(capture, func, tensors, args, kwargs):
 
 def refuse_pageable_copy(capture, args, hosts):
     """``copy_``: ``hosts`` are its operands in host memory, which has to be pinned."""
-    pageable = [t for t in hosts if not capture.pinned(t)]
-    if pageable:
+    if not all(map(capture.pinned, hosts)):
         raise torch_error(messages.NO_COPY, "copy_ with a tensor in host memory")
     if hosts and not args[2:]:
         raise capture.broken_by(900, "a copy without non_blocking=True waits for the device")
-
-
-def refuse_indexing(op, hosts):
-    """Indices and values have to be on the device; where a mask is, `waits` looks after both."""
-    if hosts:
-        raise torch_error(messages.NO_COPY, f"{op} with a tensor in host memory")
 
 
 def waits(capture, func, tensors, args, kwargs):

@@ -6,6 +6,8 @@ import types
 import numpy as np
 import torch
 
+from minillm import graphs
+
 MiB = 1 << 20
 
 
@@ -103,13 +105,7 @@ def streams(cuda, n):
 
 def segments(pool):
     """(address, bytes) of each segment of a graph's pool."""
-    from minillm.graphs.emulator import memory
-
-    if isinstance(pool, memory.PoolHandle):
-        known = memory.Pool.every.get(pool)
-        return [(s.ptr, s.size) for s in known.segments] if known is not None else []
-    snapshot = torch.cuda.memory_snapshot()
-    return [(s["address"], s["total_size"]) for s in snapshot if tuple(s["segment_pool_id"]) == tuple(pool)]
+    return [(segment.address, segment.size) for segment in graphs.pool_map(pool)]
 
 
 def places(pool, addresses):
