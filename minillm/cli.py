@@ -1,4 +1,4 @@
-"""The course's commands: ``python -m minillm doctor | run | test | lab | build``.
+"""The course's commands: ``python -m minillm doctor | run | test | lab | bench | build``.
 
 Each command imports what it needs when it is called: the help, and a word about a missing package, come
 at once. Exit codes: 0 all well, 1 something failed, 2 the command could not begin, 130 interrupted.
@@ -18,6 +18,7 @@ HELP = """usage: python -m minillm COMMAND
   run [NB ...]           execute notebooks (all, unless some are named) and write report/index.html
   test [PYTEST ARGS]     run the tests
   lab [JUPYTER ARGS]     open the course in JupyterLab
+  bench engine           serve requests eagerly and with graphs, and compare (on a GPU; else its record)
   build [--check]        make exercises/ from solutions/, or check that they agree
 
 python -m minillm COMMAND --help says more about one of them.
@@ -119,6 +120,13 @@ def lab(arguments: list[str]) -> int:
     return _module("jupyterlab", [f"--ServerApp.root_dir={course_folder()}", *opens, *arguments], extra="lab")
 
 
+def bench(arguments: list[str]) -> int:
+    """Measure on this GPU what the lessons speak of."""
+    from minillm.lab.bench import main as bench_main
+
+    return bench_main(arguments)
+
+
 def build(arguments: list[str]) -> int:
     """Make exercises/ from solutions/."""
     from minillm.grading.build import main as build_main
@@ -143,4 +151,4 @@ def _module(module: str, arguments: list[str], extra: str) -> int:
     return subprocess.run([sys.executable, "-m", module, *arguments], cwd=course_folder()).returncode
 
 
-COMMANDS = {"doctor": doctor, "run": run, "test": test, "lab": lab, "build": build}
+COMMANDS = {"doctor": doctor, "run": run, "test": test, "lab": lab, "bench": bench, "build": build}

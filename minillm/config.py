@@ -1,7 +1,7 @@
 """The shapes of every model in this course, in one table, each with its source.
 
-Only the reciter is ever trained (until its weights are loaded they are random, as all others are): the
-speed of a decode step does not depend on the values of the weights. The vocabularies are the real ones,
+Only the reciter is ever trained (``load_reciter`` gives it with its weights). All others have random weights,
+as the speed of a decode step does not depend on their values. The vocabularies are the real ones,
 so that figures compare with other people's. Two things are left out because they change values and not
 speed: Llama 3.2's scaling of the RoPE frequencies, and contexts above 8192 tokens.
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
@@ -13,12 +13,24 @@ from .validation import check_context, check_decode_inputs, check_ids, check_tab
 if TYPE_CHECKING:
     from .kv_cache import PagedKVCache
 
-DTYPES = {
-    "token_ids": torch.int64,
-    "positions": torch.int64,
-    "slot_mapping": torch.int64,
-    "block_tables": torch.int32,
-    "context_lens": torch.int32,
+
+class Buffer(NamedTuple):
+    """One tensor of a step: its dtype, what a row that stands for no sequence holds in it, and why that."""
+
+    dtype: torch.dtype
+    padding: int
+    why: str
+
+
+# The padding contract: a captured step has a fixed number of rows, so some may stand for no sequence.
+BUFFERS = {
+    "token_ids": Buffer(torch.int64, 0, "any token will do: the row's logits are thrown away"),
+    "positions": Buffer(torch.int64, 0, "it is looked up in the RoPE tables, so it must exist there"),
+    "slot_mapping": Buffer(
+        torch.int64, 0, "the row writes its KV somewhere: slot 0 is in the null block, and -1 the last slot"
+    ),
+    "block_tables": Buffer(torch.int32, 0, "the row reads what it wrote: block 0 is the null block"),
+    "context_lens": Buffer(torch.int32, 1, "attention to nothing is NaN, so the row attends to one token"),
 }
 
 
@@ -44,28 +56,31 @@ class DecodeInputs:
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """The five tensors by name, in the order above."""
-        return {name: getattr(self, name) for name in DTYPES}
+        return {name: getattr(self, name) for name in BUFFERS}
 
     def validate(self, config: ModelConfig, kv: PagedKVCache) -> None:
         """Refuse inputs of the wrong kind: TypeError for a dtype, ValueError for a shape or a device.
 
         Looks at metadata only, so it never waits for the device, and cannot see a wrong value.
         """
-        check_decode_inputs(self.tensors(), DTYPES, config, kv)
+        check_decode_inputs(self.tensors(), {name: it.dtype for name, it in BUFFERS.items()}, config, kv)
 
     @staticmethod
     @torch.inference_mode(False)  # so that the tensors can be changed in place everywhere
     def padding(batch: int, max_blocks: int, device: str | torch.device | None = None) -> DecodeInputs:
-        """``batch`` rows that stand for no sequence: token, position, slot and table 0, length 1.
+        """``batch`` rows that stand for no sequence, as ``BUFFERS`` has it, with tables of ``max_blocks``.
 
-        Such a row writes to slot 0 and reads it back, so block 0 must be the null block that no sequence
-        owns. The length is 1 because a row that attends to nothing would give NaN.
+        Such a row writes to slot 0 and reads it back, so block 0 must be the null block, which no sequence
+        owns.
         """
-        shapes = {name: (batch, max_blocks) if name == "block_tables" else (batch,) for name in DTYPES}
         device = device or default_device()
-        rows = {n: torch.zeros(shapes[n], dtype=dtype, device=device) for n, dtype in DTYPES.items()}
-        rows["context_lens"].fill_(1)
-        return DecodeInputs(**rows)
+        shapes = {name: (batch, max_blocks) if name == "block_tables" else (batch,) for name in BUFFERS}
+        return DecodeInputs(
+            **{
+                name: torch.full(shapes[name], buffer.padding, dtype=buffer.dtype, device=device)
+                for name, buffer in BUFFERS.items()
+            }
+        )
 
     @staticmethod
     @torch.inference_mode(False)  # so that the tensors can be changed in place everywhere
@@ -118,4 +133,6 @@ class DecodeInputs:
             "context_lens": context_lens,
         }
         device = device or default_device()
-        return DecodeInputs(**{n: torch.tensor(v, dtype=DTYPES[n], device=device) for n, v in rows.items()})
+        return DecodeInputs(
+            **{n: torch.tensor(v, dtype=BUFFERS[n].dtype, device=device) for n, v in rows.items()}
+        )

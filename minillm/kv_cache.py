@@ -48,6 +48,11 @@ class PagedKVCache:
         """Size of the whole cache in bytes."""
         return self.num_blocks * self.block_size * self.config.kv_bytes_per_token(self.dtype)
 
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """All keys and values by name: ``kv.key[0]``, …, ``kv.value[0]``, …"""
+        keys = {f"kv.key[{layer}]": tensor for layer, tensor in enumerate(self.key)}
+        return keys | {f"kv.value[{layer}]": tensor for layer, tensor in enumerate(self.value)}
+
     def write(self, layer: int, slot_mapping: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> None:
         """Put the ``key`` and ``value`` [N, kv_heads, head_dim] of N tokens into their slots [N] int64."""
         self.key[layer].flatten(0, 1).index_copy_(0, slot_mapping, key)

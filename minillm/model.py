@@ -6,57 +6,20 @@ keys and values of a layer in one product and gate and up in another, as serving
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from .attention import context_slots, paged_attention
+from .attention import context_slots
 from .config import ModelConfig, default_device, default_dtype
+from .decoder_layer import DecoderLayer, Step
 from .inputs import DecodeInputs
 from .kv_cache import PagedKVCache
-from .layers import RMSNorm, SwiGLU, apply_rope, rope_tables
+from .layers import RMSNorm, rope_tables
+from .prompts import PackedPrompts
 from .validation import check_cache, checked_prompt
 
 Ids = list[int] | torch.Tensor  # [n] numbers on the host, or an int64 or int32 tensor
-
-
-class Step(NamedTuple):
-    """What all layers of one step share: N tokens of B sequences."""
-
-    cos: torch.Tensor  # [N, 1, head_dim / 2] float32
-    sin: torch.Tensor  # [N, 1, head_dim / 2] float32
-    slot_mapping: torch.Tensor  # [N] int64: the slots to write
-    slots: torch.Tensor  # [B, context] int64: the slots to read
-    mask: torch.Tensor  # [B, 1, N / B, context] bool: which of them each token may look at
-
-
-class DecoderLayer(nn.Module):
-    """Attention and MLP, each behind an RMSNorm, each added to what came in."""
-
-    def __init__(self, config: ModelConfig):
-        super().__init__()
-        self.config = config
-        self.attention_norm = RMSNorm(config.hidden, config.norm_eps)
-        qkv_heads = config.heads + 2 * config.kv_heads
-        self.qkv = nn.Linear(config.hidden, qkv_heads * config.head_dim, bias=False)
-        self.output = nn.Linear(config.heads * config.head_dim, config.hidden, bias=False)
-        self.mlp_norm = RMSNorm(config.hidden, config.norm_eps)
-        self.mlp = SwiGLU(config.hidden, config.ffn)
-
-    def forward(self, hidden: torch.Tensor, step: Step, kv: PagedKVCache, layer: int) -> torch.Tensor:
-        """[N, hidden] to [N, hidden]; writes this layer's keys and values of the N tokens into ``kv``."""
-        heads, kv_heads = self.config.heads, self.config.kv_heads
-        qkv = self.qkv(self.attention_norm(hidden)).view(len(hidden), -1, self.config.head_dim)
-        query, key, value = qkv.split([heads, kv_heads, kv_heads], dim=1)
-        query = apply_rope(query, step.cos, step.sin)
-        key = apply_rope(key, step.cos, step.sin)
-        # Written before it is read: a token also attends to itself.
-        kv.write(layer, step.slot_mapping, key, value)
-        attended = paged_attention(query, kv.key[layer], kv.value[layer], step.slots, step.mask)
-        hidden = hidden + self.output(attended.flatten(1))
-        return hidden + self.mlp(self.mlp_norm(hidden))
 
 
 class Transformer(nn.Module):
@@ -111,7 +74,7 @@ class Transformer(nn.Module):
         check_cache(kv, self.config, self.embedding.weight)
         inputs.validate(self.config, kv)
         slots, mask = context_slots(inputs.block_tables, inputs.context_lens, kv.block_size)
-        hidden = self._run(inputs.token_ids, inputs.positions, inputs.slot_mapping, slots, mask, kv)
+        hidden = self._run(kv, inputs.token_ids, inputs.positions, inputs.slot_mapping, slots, mask)
         return F.linear(self.norm(hidden), self.head.weight)
 
     def prefill(self, token_ids: Ids, kv: PagedKVCache, block_table: Ids, start: int = 0) -> torch.Tensor:
@@ -128,14 +91,34 @@ class Transformer(nn.Module):
         positions = torch.arange(start + len(tokens), device=kv.device)
         slots = blocks[positions // kv.block_size] * kv.block_size + positions % kv.block_size
         mask = positions <= positions[start:, None]  # causal: [T, start + T]
-        hidden = self._run(tokens, positions[start:], slots[start:], slots[None], mask[None, None], kv)
+        hidden = self._run(kv, tokens, positions[start:], slots[start:], slots[None], mask[None, None])
         return F.linear(self.norm(hidden[-1]), self.head.weight)
 
-    def _run(self, token_ids, positions, slot_mapping, slots, mask, kv: PagedKVCache) -> torch.Tensor:
+    def prefill_packed(self, inputs: PackedPrompts, kv: PagedKVCache) -> torch.Tensor:
+        """Prompt tokens of S sequences in one go; returns the logits [S, vocab] after the last of each.
+
+        As ``prefill``, for prompts or chunks of them that lie one behind the other without padding; only
+        attention sees each sequence padded to the longest. Never waits for the device.
+        """
+        check_cache(kv, self.config, self.embedding.weight)
+        hidden = self._run(
+            kv,
+            inputs.token_ids,
+            inputs.positions,
+            inputs.slot_mapping,
+            *inputs.slots_and_mask(kv.block_size),
+            inputs.queries,
+            inputs.tokens,
+        )
+        return F.linear(self.norm(hidden.index_select(0, inputs.last)), self.head.weight)
+
+    def _run(
+        self, kv, token_ids, positions, slot_mapping, slots, mask, queries=None, tokens=None
+    ) -> torch.Tensor:
         hidden = self.embedding(token_ids)
         cos = self.cos.index_select(0, positions).unsqueeze(1)
         sin = self.sin.index_select(0, positions).unsqueeze(1)
-        step = Step(cos, sin, slot_mapping, slots, mask)
+        step = Step(cos, sin, slot_mapping, slots, mask, queries, tokens)
         for index, layer in enumerate(self.layers):
             hidden = layer(hidden, step, kv, index)
         return hidden

@@ -1,10 +1,21 @@
-"""What tests of the course's own files may find: a learner's answers in exercises/ are no fault of it."""
+"""For all tests: those marked `long` wait for --all, and a learner's answers in exercises/ are no fault."""
 
 from pathlib import Path
 
 import pytest
 
 COURSE = Path(__file__).resolve().parents[1]
+
+
+def pytest_addoption(parser):
+    parser.addoption("--all", action="store_true", help="run the tests marked `long` as well")
+
+
+def pytest_collection_modifyitems(config, items):
+    if not config.getoption("--all"):
+        for item in items:
+            if item.get_closest_marker("long"):
+                item.add_marker(pytest.mark.skip(reason="takes long: make test-all"))
 
 
 @pytest.fixture(scope="session")

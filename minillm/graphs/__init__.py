@@ -19,7 +19,7 @@ import torch
 from . import emulator
 from .anatomy import anatomy, races
 from .limits import limits
-from .pools import pool_bytes, pool_map
+from .pools import free_bytes, pool_bytes, pool_map
 from .probe import probe, recover
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "choose_backend",
     "cuda",
     "device",
+    "free_bytes",
     "heap",
     "limits",
     "pool_bytes",
@@ -77,14 +78,15 @@ def heap():
         yield
 
 
-def warm_up(fn, times=2):
-    """Call ``fn()`` ``times`` times on a side stream, before its capture.
+def warm_up(fn, times=2, stream=None):
+    """Call ``fn()`` ``times`` times on a side stream, before its capture; ``stream``, or a new one.
 
     Libraries initialise lazily (a cuBLAS handle and workspace, autotuning, a kernel's module), and
     some of what they do then is refused inside a capture.  The side stream is torch's advice:
-    https://docs.pytorch.org/docs/stable/notes/cuda.html#whole-network-capture
+    https://docs.pytorch.org/docs/stable/notes/cuda.html#whole-network-capture.  Who warms up often passes
+    the stream of the captures: cuBLAS takes a workspace (32 MiB on Hopper) for every stream that it meets.
     """
-    side = cuda.Stream()
+    side = cuda.Stream() if stream is None else stream
     side.wait_stream(cuda.current_stream())
     with cuda.stream(side):
         for _ in range(times):

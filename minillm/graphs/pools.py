@@ -69,6 +69,21 @@ def pool_bytes(pool) -> int:
     return sum(segment.size for segment in pool_map(pool))
 
 
+def free_bytes() -> int | None:
+    """Bytes of device memory that nobody has, torch's reserve given back first; None when emulated.
+
+    What it falls by during a capture includes what the driver takes for the graph itself. Waits for the
+    device.
+    """
+    from . import backend
+
+    if backend != "cuda":
+        return None
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    return torch.cuda.mem_get_info()[0]
+
+
 def _emulated(pool) -> list[tuple]:
     """(address, blocks, stream) of each segment."""
     known = emulator.memory.Pool.every.get(pool)

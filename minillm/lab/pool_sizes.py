@@ -11,8 +11,6 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-import torch
-
 from .. import graphs
 
 # strategy -> (largest bucket first, one pool for all, a new capture stream for each bucket)
@@ -71,13 +69,13 @@ def pool_sizes(step_of: Callable[[int], Callable], buckets: Iterable[int], strat
         if not shared or not pools:
             pool = cuda.graph_pool_handle()
             pools.append(pool)
-        before, free, start = graphs.pool_bytes(pool), _free_bytes(), time.perf_counter()
+        before, free, start = graphs.pool_bytes(pool), graphs.free_bytes(), time.perf_counter()
         graph = cuda.CUDAGraph()
         with cuda.graph(graph, pool=pool, stream=cuda.Stream() if new_streams else None):
             outputs.append(step())
         ms = (time.perf_counter() - start) * 1e3
         kept.append(graph)
-        growth, fall = graphs.pool_bytes(pool) - before, None if free is None else free - _free_bytes()
+        growth, fall = graphs.pool_bytes(pool) - before, None if free is None else free - graphs.free_bytes()
         captures.append(BucketCapture(batch, growth, fall, ms))
     live = _live_bytes(pools)
     outputs.clear()
@@ -89,12 +87,3 @@ def pool_sizes(step_of: Callable[[int], Callable], buckets: Iterable[int], strat
 
 def _live_bytes(pools) -> int:
     return sum(segment.live for pool in pools for segment in graphs.pool_map(pool))
-
-
-def _free_bytes() -> int | None:
-    """Bytes of device memory that nobody has; None when emulated."""
-    if graphs.backend != "cuda":
-        return None
-    torch.cuda.synchronize()
-    torch.cuda.empty_cache()
-    return torch.cuda.mem_get_info()[0]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minillm.config import ModelConfig
-from minillm.inputs import DecodeInputs
+from minillm.inputs import BUFFERS, DecodeInputs
 from minillm.kv_cache import PagedKVCache
 
 CONFIG = dataclasses.replace(ModelConfig.preset("reciter"), layers=1, max_context=64)
@@ -63,6 +63,23 @@ def test_padding_rows_hold_the_documented_values_and_dtypes():
     assert not any(t.any() for name, t in padding.tensors().items() if name != "context_lens")
     assert len({t.data_ptr() for t in padding.tensors().values()}) == 5
     assert all(tensor is getattr(padding, name) for name, tensor in padding.tensors().items())
+
+
+def test_the_table_of_buffers_names_every_tensor_and_is_what_padding_holds():
+    names = [field.name for field in dataclasses.fields(DecodeInputs)]
+    assert list(BUFFERS) == names == list(DecodeInputs.padding(1, 1, "cpu").tensors())
+    padding = DecodeInputs.padding(2, 3, "cpu").tensors()
+    for name, buffer in BUFFERS.items():
+        assert padding[name].dtype == buffer.dtype and (padding[name] == buffer.padding).all()
+        assert len(buffer.why.split()) > 5  # a reason, in words
+
+
+def test_padding_follows_the_table(monkeypatch):
+    changed = {name: buffer._replace(padding=20 + at) for at, (name, buffer) in enumerate(BUFFERS.items())}
+    for name, buffer in changed.items():
+        monkeypatch.setitem(BUFFERS, name, buffer)
+    padding = DecodeInputs.padding(2, 3, "cpu").tensors()
+    assert [tensor.unique().tolist() for tensor in padding.values()] == [[20], [21], [22], [23], [24]]
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,7 @@ class Recorder(TorchDispatchMode):
             return twins[id(t)][1]
 
         meta_args, meta_kwargs = tree_map_only(Tensor, twin, (args, kwargs))
+        meta_kwargs.pop("generator", None)  # no shape depends on it, and a few operations refuse it on meta
         if any(a.name == "device" for a in func._schema.arguments):
             meta_kwargs["device"] = "meta"
         try:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import torch
 
-from ... import attention, layers
+from ... import attention, decoder_layer, layers
 from ... import model as model_file
 from ...config import ModelConfig
 from ...kv_cache import PagedKVCache
@@ -56,6 +56,7 @@ def emulated_pool_sizes(preset: str, strategy: str) -> PoolSizes:
         MAX_CONTEXT,
         decode_step,
         model_file,
+        decoder_layer,
         layers,
         attention,
     ],

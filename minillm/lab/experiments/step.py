@@ -9,7 +9,7 @@ import statistics
 
 import torch
 
-from ... import attention, layers
+from ... import attention, decoder_layer, layers
 from ... import model as model_file
 from ...config import ModelConfig
 from ...model import Transformer
@@ -24,7 +24,7 @@ from .launch import MEASURED, PROFILED, captured
 
 BATCHES, ROUNDS = (1, 8, 32, 64, 128, 256), 3
 CONTEXT, MAX_CONTEXT = 400, 512  # tokens; the plain attention reads the whole width of its block tables
-MODEL = (model_file, layers, attention, decode_step, CONTEXT, MAX_CONTEXT)  # what a step does
+MODEL = (model_file, decoder_layer, layers, attention, decode_step, CONTEXT, MAX_CONTEXT)  # what a step does
 
 
 def need(preset: str, batch: int) -> None:

@@ -60,6 +60,21 @@ def _(cuda, device):
     return made.errors, alike([*seen, eager])
 
 
+@program("random: exponential from a registered generator")
+def _(cuda, device):
+    x, generator, seen = torch.zeros(8, device=device), torch.Generator(device), []
+    g = cuda.CUDAGraph()
+    g.register_generator_state(generator)
+    made = capture(cuda, lambda: torch.empty_like(x).exponential_(generator=generator), graph=g)
+    for seed in (3, None, 3):
+        if seed is not None:
+            generator.manual_seed(seed)
+        g.replay()
+        seen.append(made.out.tolist())
+    eager = torch.zeros(8, device=device).exponential_(generator=generator.manual_seed(3)).tolist()
+    return made.errors, alike([*seen, eager])
+
+
 @program("random: the default generator registered by hand")
 def _(cuda, device):
     x, g = torch.zeros(8, device=device), cuda.CUDAGraph()

@@ -1,0 +1,1 @@
+"""The reciter's weights and texts, and the script that trains it: python -m minillm.weights.train_reciter"""
