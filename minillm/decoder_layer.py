@@ -28,6 +28,17 @@ class Step(NamedTuple):
     queries: torch.Tensor | None = None  # [B · Q] int64: the token of each query
     tokens: torch.Tensor | None = None  # [N] int64: the query of each token
 
+    def attend(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        """Paged attention of ``query`` [N, heads, head_dim] over one layer's cache; as large as ``query``.
+
+        Attention has equally many queries for every sequence; nothing else in a layer has.
+        """
+        if self.queries is None:
+            return paged_attention(query, key, value, self.slots, self.mask)
+        query = query.index_select(0, self.queries)
+        attended = paged_attention(query, key, value, self.slots, self.mask)
+        return attended.index_select(0, self.tokens)
+
 
 class DecoderLayer(nn.Module):
     """Attention and MLP, each behind an RMSNorm, each added to what came in."""
@@ -51,10 +62,6 @@ class DecoderLayer(nn.Module):
         key = apply_rope(key, step.cos, step.sin)
         # Written before it is read: a token also attends to itself.
         kv.write(layer, step.slot_mapping, key, value)
-        if step.queries is not None:  # attention has as many queries for every sequence; nothing else has
-            query = query.index_select(0, step.queries)
-        attended = paged_attention(query, kv.key[layer], kv.value[layer], step.slots, step.mask)
-        if step.tokens is not None:
-            attended = attended.index_select(0, step.tokens)
+        attended = step.attend(query, kv.key[layer], kv.value[layer])
         hidden = hidden + self.output(attended.flatten(1))
         return hidden + self.mlp(self.mlp_norm(hidden))

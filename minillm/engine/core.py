@@ -33,7 +33,7 @@ class EngineCore:
         self.outbox = Outbox(scheduler.max_batch, batch.kv.device)
         self.requests: dict[int, Request] = {}  # all that have not ended
         self._stops: set[int] = set()  # every stop token that a request has named
-        self._held: Produced = []  # tokens that came outside of a turn
+        self.held: Produced = []  # tokens that came outside of a turn: the next one returns them
         self._midway = False  # a turn has begun and has not ended
 
     def submit(self, request: Request) -> None:
@@ -54,24 +54,25 @@ class EngineCore:
         tokens that had arrived.
         """
         self._repair()
-        self._midway, produced, self._held = True, self._held, []
+        self._midway, produced, self.held = True, self.held, []
         self.record.clock.start()
         if self.scheduler.waiting or self.scheduler.prefilling:
             self._prefill()
         launched = self._decode(produced)
         self._collect(self.ahead if launched else 0, produced)
         if not self.requests:
+            self._collect(0, produced)  # the steps that nobody waits for
             self.record.clock.stop()
         self._midway = False
         return produced
 
     def cancel(self, request: Request) -> None:
-        """End a request early; the tokens that it has are kept. Does nothing for one that is done."""
+        """End a request early. What was underway, of any request, is `held` for the next turn."""
         self._repair()
         if self.requests.get(request.id) is not request:
             return
         self._midway = True
-        self._collect(0, self._held)  # its tokens that are underway; it may prove to have ended
+        self._collect(0, self.held)  # its tokens that are underway; it may prove to have ended
         if not request.done:
             self._end(request, "cancelled", time.perf_counter())
             self.batch.follow(self.scheduler.moves)
@@ -114,9 +115,9 @@ class EngineCore:
         while len(self.outbox) > leave:
             (kind, requests, tokens), before = self.outbox.receive(), len(produced)
             if kind is Kind.PLAIN and min(tokens) >= 0 and self._stops.isdisjoint(tokens):
-                produced += zip(requests, tokens, strict=True)  # as below, where nothing ends: most steps
                 for request, token in zip(requests, tokens, strict=True):
-                    request.tokens.append(token)
+                    request.tokens.append(token)  # as below, where nothing ends: most steps
+                produced += zip(requests, tokens, strict=True)
             else:
                 self._take(kind, requests, tokens, produced)
             self.record.came(len(produced) - before, kind)

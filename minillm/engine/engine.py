@@ -75,8 +75,8 @@ class Engine:
 
     @property
     def idle(self) -> bool:
-        """True when every request has ended."""
-        return not self.core.requests
+        """True when every request has ended, and `step` has returned all their tokens."""
+        return not self.core.requests and not self.core.held
 
     def add(self, prompt: str | Sequence[int], sampling: Sampling | None = None, **choices) -> Request:
         """Queue a request and return it; its ``tokens`` grow with every `step`.
@@ -104,7 +104,8 @@ class Engine:
         return self.core.step()
 
     def cancel(self, request: Request) -> None:
-        """End a request early; the tokens that it has are kept. Does nothing for one that is done."""
+        """End a request early; does nothing for one that is done. Its tokens are kept, and what was underway,
+        of others too, comes with the next `step`."""
         self.core.cancel(request)
 
     def generate(self, prompts: str | Sequence, sampling: Sampling | None = None, **choices) -> list[Request]:
@@ -129,6 +130,7 @@ class Engine:
         except BaseException:  # Ctrl-C too, also before a request that is queued is in `requests`
             for request in set(self.core.requests.values()) - others:
                 self.cancel(request)
+            self.core.held.clear()  # all that came in here is in ``tokens`` of the requests
             raise
         return requests
 

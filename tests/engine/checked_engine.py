@@ -93,9 +93,6 @@ class CheckedEngine:
             if self.engine.idle and not events:
                 self.fuse = None
             self._one_turn()
-        # When the last text stops, steps may be underway that were launched before that was known.
-        assert len(self.engine.core.outbox) <= self.engine.core.ahead
-        self._one_turn()  # tokens may have come in with a cancellation
         assert self.engine.step() == [], "tokens of nobody"
         self._look()
         for request, add in self.added:

@@ -397,9 +397,11 @@ def test_a_steady_step_waits_once_for_the_step_before(temperature, use_graphs, m
         counted(torch.Tensor, name, name)
     for name in ("synchronize", "set_stream"):
         counted(graphs.cuda, name, name)
-    counted(graphs.cuda.Event, "synchronize", "wait")
+    counted(graphs.cuda.Event, "synchronize", "wait for an event")
     counted(graphs.cuda.Stream, "synchronize", "wait for a stream")
     counted(type(engine.batch), "step", "launch")
+    counted(Outbox, "wait", "wait")
+    own = [] if graphs.backend == "cuda" else ["wait for an event"]  # there the outbox has torch.Events
     underway = []
     wait = Outbox.wait
     monkeypatch.setattr(Outbox, "wait", lambda box, event: (underway.append(len(box)), wait(box, event)))
@@ -409,7 +411,7 @@ def test_a_steady_step_waits_once_for_the_step_before(temperature, use_graphs, m
         for _ in range(12):  # blocks are given in some of them
             before = len(calls)
             assert len(engine.step()) == 3
-            assert calls[before:] == ["launch", "wait", "tolist"]
+            assert calls[before:] == ["launch", "wait", *own, "tolist"]
     finally:
         if graphs.backend == "cuda":
             torch.cuda.set_sync_debug_mode("default")
@@ -438,3 +440,41 @@ def test_tokens_that_arrive_while_another_is_cancelled_come_with_the_next_turn(m
         heard += engine.step()
     assert [token for request, token in heard if request is kept] == kept.tokens == texts[0]
     assert [token for request, token in heard if request is dropped] == dropped.tokens
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 2])
+def test_a_loop_until_idle_hears_what_came_in_with_the_last_cancellation(ahead, model, texts):
+    engine, heard = small_engine(model, sampling=False, ahead=ahead), []
+    request = engine.add(PROMPTS[0], max_tokens=MOST)
+    for _ in range(5):
+        heard += engine.step()
+    engine.cancel(request)
+    while not engine.idle:
+        heard += engine.step()
+    assert [token for _, token in heard] == request.tokens == texts[0][:6]
+    assert no_leak(engine) and engine.step() == []
+
+
+def test_an_idle_engine_has_nothing_underway(model, texts):
+    engine = small_engine(model, sampling=False, ahead=2)
+    request = engine.add(PROMPTS[0], max_tokens=MOST, stop_token=texts[0][9])
+    while not engine.idle:
+        engine.step()
+    assert request.finish == "stop"  # the steps launched before that was known chose for nobody
+    assert no_leak(engine)
+
+
+def test_an_interrupted_generate_leaves_an_idle_engine(model, monkeypatch):
+    engine, turns = small_engine(model, sampling=False), []
+    step = engine.core.step
+
+    def interrupted():
+        turns.append(1)
+        if len(turns) == 5:
+            raise KeyboardInterrupt
+        return step()
+
+    monkeypatch.setattr(engine.core, "step", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        engine.generate(PROMPTS[:2], max_tokens=MOST)
+    assert engine.idle and no_leak(engine)

@@ -187,3 +187,30 @@ def test_raised_at_any_line(world, part):
         except BaseException as error:
             world.renew()
             raise AssertionError(f"raised at line {n} of {count.lines}, {spoil.where}") from error
+
+
+def test_no_token_comes_twice_from_a_cancellation_broken_off_at_any_line(world):
+    lines, n = None, 0
+    while lines is None or n < lines:
+        n += 1
+        engine, heard = world.engine, []
+        kept, dropped = (engine.add(prompt, max_tokens=NEW) for prompt in PROMPTS[:2])
+        for _ in range(4):
+            heard += engine.step()
+        spoil = AtLine(n)
+        try:
+            with spoil:
+                engine.cancel(dropped)
+            lines = spoil.lines
+        except KeyboardInterrupt:
+            engine.cancel(dropped)
+        while not engine.idle:
+            heard += engine.step()
+        assert kept.tokens == world.right(0, NEW)
+        for request in (kept, dropped):
+            said = iter(request.tokens)  # what it heard are its tokens, in order: one at most was lost
+            told = [token for other, token in heard if other is request]
+            assert all(token in said for token in told), f"broken off at {spoil.where}"
+            assert len(request.tokens) - 1 <= len(told) <= len(request.tokens)
+        assert no_leak(engine)
+    assert lines > 20
