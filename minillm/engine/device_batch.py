@@ -88,7 +88,7 @@ class DeviceBatch:
                 self.sampling if drawn else self.greedy,
                 max(len(request.blocks) for request in running),
             )
-        self.tables.upload(len(running))
+        self.tables.upload()
         decoder, blocks = self._needs
         decoder.run(len(running), blocks)
         return self.buffers.tokens

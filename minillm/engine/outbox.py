@@ -37,17 +37,17 @@ class Outbox:
 
     def send(self, tokens: torch.Tensor, kind: Kind, requests: tuple[Request, ...]) -> None:
         """Copy ``tokens`` [B] int64 to the host; entry i is for request i, the rest for nobody."""
-        host, event = self._free.pop() if self._free else self._new()
+        host, array, event = self._free.pop() if self._free else self._new()
         (host if len(tokens) == self._most else host[: len(tokens)]).copy_(tokens, non_blocking=True)
         event.record()
-        self._sent.append((host, event, kind, requests))
+        self._sent.append((host, array, event, kind, requests))
 
     def receive(self) -> tuple[Kind, tuple[Request, ...], list[int]]:
         """The oldest copy: its kind, its requests, and a token for each. Waits until it has arrived."""
-        host, event, kind, requests = self._sent.popleft()
+        host, array, event, kind, requests = self._sent.popleft()
         self.wait(event)
-        tokens = host.tolist()[: len(requests)]
-        self._free.append((host, event))
+        tokens = array[: len(requests)].tolist()
+        self._free.append((host, array, event))
         return kind, requests, tokens
 
     def wait(self, event) -> None:
@@ -64,4 +64,4 @@ class Outbox:
         host = torch.empty(self._most, dtype=torch.int64, pin_memory=self._pinned)
         # torch.Event finds the current stream in C++, torch.cuda.Event in Python, which takes longer than
         # all the rest of a record.
-        return host, torch.Event("cuda") if self._pinned else graphs.cuda.Event()
+        return host, host.numpy(), torch.Event("cuda") if self._pinned else graphs.cuda.Event()

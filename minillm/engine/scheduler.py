@@ -104,14 +104,20 @@ class Scheduler:
     def grow(self, drain: Callable[[], None]) -> list[Growth]:
         """Give every running request the block that its next step writes to, the earliest first.
 
-        When none is free, ``drain()`` is called first: it waits for the steps that are underway, and some
-        request may prove to have finished. Only then the latest is preempted, if need be the asking one.
+        If some request needs one and there are plenty, those who need one soon get theirs with it, since
+        every growth costs an upload of the block tables. When none is free, ``drain()`` is called first: it
+        waits for the steps that are underway, and some request may prove to have finished. Only then the
+        latest is preempted, if need be the asking one.
         """
-        growth, drained = [], False
+        growth, drained, early = [], False, 0
         # The step writes token number `length`; one whose last token is underway writes nothing any more.
         short = [r for r in self.running if r.room < r.length and r.room < r.most_slots]
+        if short and self.allocator.num_free > 2 * len(self.running):
+            early = self.block_size // 2
+            short = [r for r in self.running if r.room < min(r.length + early, r.most_slots)]
         for request in sorted(short, key=lambda r: r.id):
-            while request.status is Status.RUNNING and request.room < min(request.length, request.most_slots):
+            wanted = min(request.length + early, request.most_slots)
+            while request.status is Status.RUNNING and request.room < wanted:
                 try:
                     (block,) = self.allocator.allocate(1)
                 except OutOfBlocks:

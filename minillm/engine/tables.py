@@ -8,10 +8,10 @@ import torch
 class BlockTables:
     """A host copy of the static ``device_tables`` [max_batch, max_blocks] int32, and its upload.
 
-    Blocks change for some row in most steps, so all rows go over in one copy: one launch, however many
-    changed. The copy reads pinned memory while the host goes on, so each upload has a buffer of its own until
-    the step behind it was waited for: with ``underway`` uploads that may still be read, one more is enough.
-    A single buffer would be overwritten before it was copied.
+    All rows go over in one copy: one launch, however many changed. The copy reads pinned memory while the
+    host goes on, so each upload has a buffer of its own until the step behind it was waited for: with
+    ``underway`` uploads that may still be read, one more is enough. A single buffer would be overwritten
+    before it was copied.
     """
 
     def __init__(self, device_tables: torch.Tensor, underway: int):
@@ -46,12 +46,12 @@ class BlockTables:
         self._now[row, column] = block
         self.changed = True
 
-    def upload(self, rows: int) -> None:
-        """Put the first ``rows`` rows on the device if anything changed; does not wait."""
+    def upload(self) -> None:
+        """Put the tables on the device if anything changed; does not wait."""
         if not self.changed:
             return
         tensor, array = self._buffers[self._next]
         self._next = (self._next + 1) % len(self._buffers)
-        array[:rows] = self._now[:rows]
-        self.device_tables[:rows].copy_(tensor[:rows], non_blocking=True)
+        array[:] = self._now
+        self.device_tables.copy_(tensor, non_blocking=True)
         self.changed = False

@@ -11,6 +11,7 @@ import torch
 from ..engine import Engine
 
 ADDS = 12  # eager submits that the host's part of a step is compared with
+WINDOW = 16  # steps: what some of them do for all, such as giving out blocks, is shared among so many
 
 
 @dataclass
@@ -20,8 +21,9 @@ class StepCost:
     ``step_us``: from one to the next, and of that ``replay_us``: the GPU's time in the graph. ``host_us``:
     the CPU's time for all that a step needs besides the replay call (``replay_call_us``) and the wait for
     the step before it; ``adds_us``: that of 12 eager ``add_`` submits right behind it, and ``host_adds``: how
-    many of these the host's part is worth. The speed of a host changes from moment to moment, so that is the
-    median of what was measured step by step. The others are medians too, but for the first, a mean.
+    many of these the host's part is worth. Not every step does the same on the host, and its speed changes
+    from moment to moment, so these three are means over 16 steps in a row, and of such means the median. The
+    other two are medians, ``step_us`` is a mean.
     """
 
     steps: int
@@ -51,7 +53,7 @@ class _Timed:
             self.events.append(pair)
 
 
-def step_cost(engine: Engine, requests: list[tuple[list[int], int]], steps: int = 128) -> StepCost:
+def step_cost(engine: Engine, requests: list[tuple[list[int], int]], steps: int = 192) -> StepCost:
     """What a step costs while all ``requests`` run. Needs a GPU, and requests for more than ``steps`` tokens.
 
     Two passes: one for the device, with events around each replay, and one for the host without them.
@@ -62,16 +64,21 @@ def step_cost(engine: Engine, requests: list[tuple[list[int], int]], steps: int 
         turn - wait - call
         for turn, wait, call in zip(host["turns"], host["waits"], host["calls"], strict=True)
     ]
-    worth = [ADDS * own / adds for own, adds in zip(spent, host["adds"], strict=True)]
+    own, adds = _windows(spent), _windows(host["adds"])
     return StepCost(
         steps=steps,
         step_us=statistics.mean(seen["turns"]),
         replay_us=statistics.median(start.elapsed_time(end) * 1e3 for start, end in seen["events"]),
-        host_us=statistics.median(spent),
-        adds_us=statistics.median(host["adds"]),
-        host_adds=statistics.median(worth),
+        host_us=statistics.median(own),
+        adds_us=statistics.median(adds),
+        host_adds=statistics.median(ADDS * one / other for one, other in zip(own, adds, strict=True)),
         replay_call_us=statistics.median(host["calls"]),
     )
+
+
+def _windows(values: list[float]) -> list[float]:
+    """The means of so many neighbours at a time."""
+    return [statistics.mean(values[at : at + WINDOW]) for at in range(0, len(values), WINDOW)]
 
 
 def _steady_turns(engine: Engine, requests, steps: int, events: list | None, adds: int) -> dict:

@@ -452,7 +452,9 @@ class CheckedEngine:
                     "remaining": request.most_tokens - len(self.chosen[request]),
                 }
                 # A block more than the tokens need could be somebody else's.
-                assert len(request.blocks) == -(-(context + 1) // self.block_size)
+                soon = min(context + 1 + self.block_size // 2, request.most_slots)
+                needed, most = (-(-tokens // self.block_size) for tokens in (context + 1, soon))
+                assert needed <= len(request.blocks) <= max(needed, most)
             assert {name: now[name] for name in right} == right, f"row {row}, {request}"
 
     def _check_ended(self, rows) -> None:

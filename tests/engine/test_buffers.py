@@ -214,15 +214,13 @@ CHANGES = st.one_of(
     st.tuples(st.just("set_block"), ROW, COLUMN, BLOCK),
     st.tuples(st.just("move_row"), ROW, ROW),
     st.tuples(st.just("clear")),
-    st.tuples(st.just("upload"), st.integers(1, 4)),
+    st.tuples(st.just("upload")),
 )
 
 
 @settings(deadline=None, max_examples=60)
-@example(changes=[("set_row", 3, [7, 8]), ("move_row", 3, 1), ("upload", 4)], underway=1, place="as it is")
-@example(
-    changes=[("set_row", 2, [7, 8]), ("upload", 4), ("clear",), ("upload", 4)], underway=1, place="as it is"
-)
+@example(changes=[("set_row", 3, [7, 8]), ("move_row", 3, 1), ("upload",)], underway=1, place="as it is")
+@example(changes=[("set_row", 2, [7, 8]), ("upload",), ("clear",), ("upload",)], underway=1, place="as it is")
 @given(changes=st.lists(CHANGES, max_size=25), underway=st.integers(1, 3), place=st.sampled_from([*PLACES]))
 def test_block_tables_reach_the_device_with_the_next_upload_and_not_before(changes, underway, place):
     with PLACES[place]():
@@ -243,7 +241,7 @@ def test_block_tables_reach_the_device_with_the_next_upload_and_not_before(chang
             elif change == "clear":
                 wanted = [[0] * COLUMNS for _ in range(4)]
             elif changed:
-                there[: values[0]] = [list(row) for row in wanted[: values[0]]]
+                there = [list(row) for row in wanted]
             changed = change != "upload"
             assert device_tables.tolist() == there
         assert device_tables.data_ptr() == address
@@ -256,9 +254,6 @@ def test_an_upload_that_may_still_be_read_is_not_written_over(underway):
 
         shape, device, waiting = (2, 3), torch.device("cpu"), []
 
-        def __getitem__(self, rows):
-            return self
-
         def copy_(self, source, non_blocking):
             assert non_blocking
             self.waiting.append(source)
@@ -266,6 +261,6 @@ def test_an_upload_that_may_still_be_read_is_not_written_over(underway):
     tables = BlockTables(Slow(), underway)
     for block in range(1, 20):
         tables.set_block(1, 2, block)
-        tables.upload(2)
+        tables.upload()
         late = Slow.waiting[-underway - 1 :]
         assert [copy[1, 2].item() for copy in late] == list(range(max(1, block - underway), block + 1))

@@ -89,9 +89,6 @@ class LateHost:
         values = tokens.values.clone()
         Late.copies.append(lambda: self.tensor.copy_(values))
 
-    def tolist(self):
-        return self.tensor.tolist()
-
 
 @pytest.fixture
 def late(monkeypatch):
@@ -102,10 +99,10 @@ def late(monkeypatch):
     new, made = box._new, []
 
     def counted():
-        host, event = new()
+        host, array, event = new()
         host.fill_(-99)
         made.append(host)
-        return LateHost(host), event
+        return LateHost(host), array, event
 
     monkeypatch.setattr(box, "_new", counted)
     return box, made

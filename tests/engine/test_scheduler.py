@@ -308,3 +308,30 @@ def test_a_block_for_one_who_proves_to_have_finished_is_not_entered_anywhere():
 @pytest.mark.parametrize("tokens, blocks", [(0, 0), (1, 1), (4, 1), (5, 2)])
 def test_blocks_for(tokens, blocks):
     assert Scheduler(5, 4, 1, 1).blocks_for(tokens) == blocks
+
+
+def grown(scheduler, turns):
+    """Turns without a device, all decode steps; in which of them somebody was given a block."""
+    seen = []
+    for turn in range(turns):
+        if scheduler.grow(lambda: None):
+            seen.append(turn)
+        for request in scheduler.running:
+            assert request.room >= request.length
+            request.length += 1
+    return seen
+
+
+@pytest.mark.parametrize("num_blocks, plenty", [(200, True), (48, False)])
+def test_with_plenty_of_blocks_those_who_soon_need_one_get_it_in_one_turn(num_blocks, plenty):
+    scheduler = Scheduler(num_blocks=num_blocks, block_size=16, max_batch=16, prefill_budget=1000)
+    for number in range(16):  # each would need a block in another turn
+        scheduler.add(request_of(number, number + 1, 40))
+    run(scheduler, 1)
+    turns = grown(scheduler, 24)
+    if plenty:
+        assert len(turns) <= 24 // 8 + 1
+        assert all(len(r.blocks) <= -(-(r.length + 8) // 16) for r in scheduler.running)
+    else:  # 31 are free, for 16 requests: nobody holds one that it does not need yet
+        assert len(turns) > 12 and not scheduler.preemptions
+        assert all(len(r.blocks) == -(-(r.length - 1) // 16) for r in scheduler.running)
