@@ -104,8 +104,7 @@ class Engine:
         return self.core.step()
 
     def cancel(self, request: Request) -> None:
-        """End a request early; does nothing for one that is done. Its tokens are kept, and what was underway,
-        of others too, comes with the next `step`."""
+        """End a request early, unless it is done. Its tokens are kept; the next `step` returns the newest."""
         self.core.cancel(request)
 
     def generate(self, prompts: str | Sequence, sampling: Sampling | None = None, **choices) -> list[Request]:
@@ -130,7 +129,7 @@ class Engine:
         except BaseException:  # Ctrl-C too, also before a request that is queued is in `requests`
             for request in set(self.core.requests.values()) - others:
                 self.cancel(request)
-            self.core.held.clear()  # all that came in here is in ``tokens`` of the requests
+            self.core.held.clear()  # those that came with the cancellations
             raise
         return requests
 

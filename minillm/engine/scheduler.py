@@ -12,7 +12,7 @@ from bisect import insort
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ..kv_cache import BlockAllocator, OutOfBlocks
+from ..kv_cache import BlockAllocator
 from .request import Request, Status
 
 
@@ -72,7 +72,7 @@ class Scheduler:
         """Give a waiting request the blocks for what it has and its next token, if there is room for it."""
         inside = len(self.running) + len(self.prefilling)
         # One that was preempted may have all its tokens but the last one to come.
-        needed = self.blocks_for(min(len(request.known) + 1, request.most_slots))
+        needed = -(-min(len(request.known) + 1, request.most_slots) // self.block_size)
         # A block in reserve for each that runs, or the newcomer would soon be preempted again.
         if inside >= self.max_batch or needed + len(self.running) > self.allocator.num_free:
             return False
@@ -85,10 +85,6 @@ class Scheduler:
     def _give(self, request: Request, blocks: list[int]) -> None:
         request.blocks += blocks
         request.room = len(request.blocks) * self.block_size
-
-    def blocks_for(self, tokens: int) -> int:
-        """How many blocks hold that many tokens."""
-        return -(-tokens // self.block_size)
 
     def prefilled(self, request: Request, count: int) -> bool:
         """``count`` more tokens are in the cache. True if that was all of them: the request then runs."""
@@ -104,10 +100,9 @@ class Scheduler:
     def grow(self, drain: Callable[[], None]) -> list[Growth]:
         """Give every running request the block that its next step writes to, the earliest first.
 
-        If some request needs one and there are plenty, those who need one soon get theirs with it, since
-        every growth costs an upload of the block tables. When none is free, ``drain()`` is called first: it
-        waits for the steps that are underway, and some request may prove to have finished. Only then the
-        latest is preempted, if need be the asking one.
+        With plenty free, those who soon need one get it with them: each growth costs an upload of the tables.
+        When none is free, ``drain()`` waits for the steps underway, and some request may prove to have
+        finished. Only then the latest is preempted, if need be the asking one.
         """
         growth, drained, early = [], False, 0
         # The step writes token number `length`; one whose last token is underway writes nothing any more.
@@ -118,15 +113,14 @@ class Scheduler:
         for request in sorted(short, key=lambda r: r.id):
             wanted = min(request.length + early, request.most_slots)
             while request.status is Status.RUNNING and request.room < wanted:
-                try:
-                    (block,) = self.allocator.allocate(1)
-                except OutOfBlocks:
+                if not self.allocator.num_free:
                     if not drained:
                         drain()
                     else:
                         self.preempt(max([*self.running, *self.prefilling], key=lambda r: r.id))
                     drained = True
                     continue
+                (block,) = self.allocator.allocate(1)
                 growth.append(Growth(request, len(request.blocks), block))
                 self._give(request, [block])
         return [it for it in growth if it.request.status is Status.RUNNING]

@@ -105,7 +105,8 @@ def test_in_ipython_the_message_is_short(bare_python, tmp_path):
     code = "from IPython.core.interactiveshell import InteractiveShell as S; import sys\n"
     code += f"sys.exit(not S.instance().run_cell({FIRST_CELL!r}).error_in_exec)"
     environment = dict(os.environ, PYTHONPATH=str(libraries), IPYTHONDIR=str(tmp_path / "ipython"))
-    environment.pop("MINILLM_SOURCE", None)
+    for name in ("MINILLM_SOURCE", "VIRTUAL_ENV"):  # IPython also looks into the environment that is active
+        environment.pop(name, None)
     command = [str(bare_python), "-W", "ignore", "-c", code]
     answer = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     said = (answer.stdout + answer.stderr).strip().splitlines()
