@@ -1,9 +1,8 @@
 """Who computes next: requests join, grow by blocks, are preempted when blocks run out, and finish.
 
-Everything here is the host's bookkeeping: no tensor, no device. First come, first served: a request that came
-earlier is never made to wait for one that came later, and when blocks run out it is the latest that gives its
-own back and is computed again (vLLM's "recompute": https://arxiv.org/abs/2309.06180, section 4.5). So the
-earliest one always gets on, and every request ends.
+The host's bookkeeping alone: no tensor, no device. First come, first served: nobody waits for one that came
+later, and when blocks run out the latest gives its own back and is computed again (vLLM's "recompute":
+https://arxiv.org/abs/2309.06180, section 4.5). So the earliest always gets on, and every request ends.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from bisect import insort
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ..kv_cache import BlockAllocator
+from ..kv_cache import BlockAllocator, OutOfBlocks
 from .request import Request, Status
 
 
@@ -51,10 +50,7 @@ class Scheduler:
         insort(self.waiting, request, key=lambda other: other.id)
 
     def next_chunks(self) -> list[tuple[Request, int]]:
-        """Which requests to prefill now, and how many tokens of each: within the budget, the earliest first.
-
-        Stops at the first that has to wait, so that a large request is not overtaken for ever by small ones.
-        """
+        """Which requests to prefill now, and how many tokens of each: the earliest first, up to who waits."""
         chunks, budget, longest = [], self.prefill_budget, 0
         for request in [*self.prefilling, *self.waiting]:
             count = min(budget, len(request.known) - request.prefilled)
@@ -72,7 +68,7 @@ class Scheduler:
         """Give a waiting request the blocks for what it has and its next token, if there is room for it."""
         inside = len(self.running) + len(self.prefilling)
         # One that was preempted may have all its tokens but the last one to come.
-        needed = -(-min(len(request.known) + 1, request.most_slots) // self.block_size)
+        needed = self.blocks_for(min(len(request.known) + 1, request.most_slots))
         # A block in reserve for each that runs, or the newcomer would soon be preempted again.
         if inside >= self.max_batch or needed + len(self.running) > self.allocator.num_free:
             return False
@@ -85,6 +81,10 @@ class Scheduler:
     def _give(self, request: Request, blocks: list[int]) -> None:
         request.blocks += blocks
         request.room = len(request.blocks) * self.block_size
+
+    def blocks_for(self, tokens: int) -> int:
+        """How many blocks hold that many tokens."""
+        return -(-tokens // self.block_size)
 
     def prefilled(self, request: Request, count: int) -> bool:
         """``count`` more tokens are in the cache. True if that was all of them: the request then runs."""
@@ -113,14 +113,15 @@ class Scheduler:
         for request in sorted(short, key=lambda r: r.id):
             wanted = min(request.length + early, request.most_slots)
             while request.status is Status.RUNNING and request.room < wanted:
-                if not self.allocator.num_free:
+                try:
+                    (block,) = self.allocator.allocate(1)
+                except OutOfBlocks:
                     if not drained:
                         drain()
                     else:
                         self.preempt(max([*self.running, *self.prefilling], key=lambda r: r.id))
                     drained = True
                     continue
-                (block,) = self.allocator.allocate(1)
                 growth.append(Growth(request, len(request.blocks), block))
                 self._give(request, [block])
         return [it for it in growth if it.request.status is Status.RUNNING]

@@ -47,7 +47,7 @@ class History(RuleBasedStateMachine):
     @rule(data=st.data(), prompt=st.integers(1, 14), most=st.integers(1, 12))
     def add(self, data, prompt, most):
         request = request_of(len(self.requests), prompt, most)
-        if -(-request.most_slots // self.block_size) > self.num_blocks - 1:
+        if self.scheduler.blocks_for(request.most_slots) > self.num_blocks - 1:
             return  # the engine refuses it
         self.requests.append(request)
         self.ends[request] = data.draw(st.integers(1, most + 1))
@@ -303,6 +303,11 @@ def test_a_block_for_one_who_proves_to_have_finished_is_not_entered_anywhere():
     first.length = second.length = 3
     growth = scheduler.grow(lambda: scheduler.finish(first))  # the first has got the last block by then
     assert [(it.request, it.column) for it in growth] == [(second, 1)] and scheduler.running == [second]
+
+
+@pytest.mark.parametrize("tokens, blocks", [(0, 0), (1, 1), (4, 1), (5, 2)])
+def test_blocks_for(tokens, blocks):
+    assert Scheduler(5, 4, 1, 1).blocks_for(tokens) == blocks
 
 
 def grown(scheduler, turns):
