@@ -126,7 +126,12 @@ class CheckedEngine:
             request, _ = self.added[event.which]
             before, tokens = request.finish, list(request.tokens)
             self.seen[f"cancelled while {request.status.value}"] += 1
-            self.engine.cancel(request)
+            try:
+                self.engine.cancel(request)
+            except Broken:
+                self._after_a_break()
+                self.seen["a cancellation broken off"] += 1
+                self.engine.cancel(request)
             # What was underway may come in yet, and with it the request's own end.
             assert request.done and request.tokens[: len(tokens)] == tokens
             assert before is None or (request.finish, request.tokens) == (before, tokens)
@@ -177,8 +182,9 @@ class CheckedEngine:
     def _after_a_break(self) -> None:
         """Certain is what has arrived; the rest is computed again, and a draw may come out otherwise."""
         self._look()
+        held = Counter(request for request, _ in self.engine.core.held)  # by a cancellation: come with a step
         for request, _ in self.added:
-            self.told[request] = list(request.tokens)
+            self.told[request] = request.tokens[: len(request.tokens) - held[request]]
             if not request.done:
                 self.chosen[request] = list(request.tokens)
                 self.ended.discard(request)

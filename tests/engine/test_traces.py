@@ -93,6 +93,7 @@ def test_the_explicit_traces_cover_what_they_are_there_for(engines, seen):
     expected += [f"finish: {reason}" for reason in ("stop", "length", "context", "cancelled")]
     expected += [f"preempted while {status}" for status in ("prefilling", "running")]
     expected += [
+        "a cancellation broken off",
         "a narrower step after a wider one",
         "a row with a narrower table than before",
         "chunks of a prompt",

@@ -286,6 +286,10 @@ def explicit_traces() -> dict[str, Trace]:
         events = [Add(turn // 2, title, 30, 20 + turn) for turn, title in enumerate(TEXTS)]
         breaks = [Break(turn, place) for turn in (0, 3, 4, 15, 30)]
         found[f"broken off {place}"] = Trace("five", sorted([*events, *breaks], key=lambda event: event.turn))
+    events = [Add(0, title, 20, 30) for title in TEXTS]
+    for which, turn in enumerate((2, 5, 9, 14)):
+        events += [Break(turn, "while it waits"), Cancel(turn, which)]
+    found["a cancellation broken off"] = Trace("five", events)
     cancels = [Cancel(1, 13), *(Cancel(turn, turn % 9) for turn in range(1, 20))]
     events = [*(Add(0, title, 20, 10) for title in TEXTS), *cancels, *(Refused(2, kind) for kind in BAD)]
     for engine in ("five", "six", "eleven"):
