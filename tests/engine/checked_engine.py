@@ -184,6 +184,7 @@ class CheckedEngine:
         self._look()
         held = Counter(request for request, _ in self.engine.core.held)  # by a cancellation: come with a step
         for request, _ in self.added:
+            self.seen["held at a break"] += held[request]
             self.told[request] = request.tokens[: len(request.tokens) - held[request]]
             if not request.done:
                 self.chosen[request] = list(request.tokens)
@@ -199,7 +200,8 @@ class CheckedEngine:
             raise Broken(place)
 
     def _wait(self, wait, event) -> None:
-        self._burn("while it waits")
+        if self.random.random() < 0.5:  # or at a later one, after some tokens have come in
+            self._burn("while it waits")
         wait(event)
 
     # What is true after every turn

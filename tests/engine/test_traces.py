@@ -97,6 +97,7 @@ def test_the_explicit_traces_cover_what_they_are_there_for(engines, seen):
         "a narrower step after a wider one",
         "a row with a narrower table than before",
         "chunks of a prompt",
+        "held at a break",
         "over the top: blocks",
         "over the top: rows",
         "padded replays",

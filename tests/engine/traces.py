@@ -287,9 +287,9 @@ def explicit_traces() -> dict[str, Trace]:
         breaks = [Break(turn, place) for turn in (0, 3, 4, 15, 30)]
         found[f"broken off {place}"] = Trace("five", sorted([*events, *breaks], key=lambda event: event.turn))
     events = [Add(0, title, 20, 30) for title in TEXTS]
-    for which, turn in enumerate((2, 5, 9, 14)):
+    for which, turn in enumerate((2, 5, 9, 14, 18, 19, 21)):
         events += [Break(turn, "while it waits"), Cancel(turn, which)]
-    found["a cancellation broken off"] = Trace("five", events)
+    found["a cancellation broken off"] = Trace("eleven", events)  # two steps are underway in it
     cancels = [Cancel(1, 13), *(Cancel(turn, turn % 9) for turn in range(1, 20))]
     events = [*(Add(0, title, 20, 10) for title in TEXTS), *cancels, *(Refused(2, kind) for kind in BAD)]
     for engine in ("five", "six", "eleven"):
