@@ -584,6 +584,28 @@ def test_two_registered_generators(cuda, device):
     assert torch.equal(x, y) and x.unique().numel() > 1
 
 
+MAKERS = {
+    "rand": lambda **given: torch.rand(64, **given),
+    "randn": lambda **given: torch.randn(64, **given),
+    "randint": lambda **given: torch.randint(0, 1000, (64,), **given),
+    "randperm": lambda **given: torch.randperm(64, **given),
+}
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_a_factory_function_draws_from_a_registered_generator(cuda, device, make):
+    generator, g, seen = torch.Generator(device), cuda.CUDAGraph(), []
+    g.register_generator_state(generator)
+    with cuda.graph(g):
+        y = make(generator=generator, device=device)
+    for seed in (3, None, 3):
+        if seed is not None:
+            generator.manual_seed(seed)
+        g.replay()
+        seen.append(y.tolist())
+    assert y.shape == (64,) and seen[0] == seen[2] != seen[1]
+
+
 def test_a_dump_before_the_capture_writes_nothing(tmp_path):
     emulator.CUDAGraph(keep_graph=True).debug_dump(str(tmp_path / "graph.dot"))
     assert list(tmp_path.iterdir()) == []

@@ -145,7 +145,7 @@ class Recorder(TorchDispatchMode):
             return twins[id(t)][1]
 
         meta_args, meta_kwargs = tree_map_only(Tensor, twin, (args, kwargs))
-        meta_kwargs.pop("generator", None)  # no shape depends on it, and a few operations refuse it on meta
+        meta_kwargs.update(dict.fromkeys(meta_kwargs.keys() & {"generator"}))  # a few refuse one on meta
         if any(a.name == "device" for a in func._schema.arguments):
             meta_kwargs["device"] = "meta"
         try:
