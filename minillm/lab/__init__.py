@@ -33,6 +33,7 @@ PUBLIC = {
     "draw_lines": "figures.compare",
     "source": "source",
     "launch_queue_widget": "widgets",
+    "find_tensor": "find_tensor",
     "fitting_preset": "fit",
     "decode_step": "decode_setup",
     "course_map": "course",
@@ -47,6 +48,8 @@ PUBLIC = {
     "ToyDevice": "toy_device",
     "in_subprocess": "subprocess_cells",
     "Outcome": "subprocess_cells",
+    "explain": "explain",
+    "capture_quiz": "capture_quiz",
     "doctor": "doctor",
     "Report": "doctor",
 }

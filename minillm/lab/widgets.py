@@ -32,7 +32,7 @@ def launch_queue_widget() -> None:
             "The sliders need ipywidgets (pip install ipywidgets); here are the three cases that they show."
         )
     else:
-        _display(_sliders())
+        display_widget(_sliders(), "Sliders: run this cell to move them.")
     fig, alt = _static_figure()
     show(fig, alt)
 
@@ -98,8 +98,8 @@ def _sliders():
     return widgets.VBox([widgets.HBox(sliders[:2]), widgets.HBox(sliders[2:]), picture])
 
 
-def _display(widget) -> None:
-    """Display a widget; where it cannot live (GitHub, a PDF) a sentence stands in its place."""
+def display_widget(widget, instead: str) -> None:
+    """Display a widget; where it cannot live (GitHub, a PDF) the sentence ``instead`` stands in its place."""
     from IPython import get_ipython
     from IPython.display import display
 
@@ -110,7 +110,7 @@ def _display(widget) -> None:
         return
     bundle = widget._repr_mimebundle_()
     data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
-    display({**data, "text/plain": "Sliders: run this cell to move them."}, metadata=metadata, raw=True)
+    display({**data, "text/plain": instead}, metadata=metadata, raw=True)
 
 
 def _static_figure():
