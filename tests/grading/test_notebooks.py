@@ -71,7 +71,7 @@ def answers():
 @pytest.mark.parametrize("name, cell", list(answers()), ids=lambda value: getattr(value, "id", None))
 def test_an_exercise_says_how_long_and_how_hard_it_is(name, cell, answered):
     ours = cell.metadata["minillm"]
-    assert cell.source.count("raise NotImplementedError") == 1 or f"exercises/{name}" in answered
+    assert "raise NotImplementedError" in cell.source or f"exercises/{name}" in answered
     assert 1 <= ours["difficulty"] <= 5 and 1 <= ours["minutes"] <= 20 and isinstance(ours["core"], bool)
 
 

@@ -1,0 +1,96 @@
+"""Exercise 2.6: run an answer through replays and seeds, and note masks, values and random draws."""
+
+import gc
+from dataclasses import dataclass, field
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from minillm.grading.compare import short
+from minillm.grading.registry import Wrong
+from minillm.graphs import backend, cuda, device, warm_up
+
+SHAPE = (64, 64)
+
+
+class Draws(TorchDispatchMode):
+    """Notes the random operations that torch is asked for; a replay asks for none."""
+
+    def __init__(self):
+        super().__init__()
+        self.eager, self.captured = [], []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if torch.Tag.nondeterministic_seeded in func.tags:
+            noted = self.captured if cuda.is_current_stream_capturing() else self.eager
+            noted.append(func.overloadpacket._qualified_op_name.removeprefix("aten::"))
+        return func(*args, **(kwargs or {}))
+
+
+@dataclass
+class Run:
+    """What was seen: one entry of `outs` for each replay, under the name of the part of the run."""
+
+    x: torch.Tensor
+    p: float
+    replay: object
+    reseed: object
+    outs: dict[str, list] = field(default_factory=dict)  # part -> [(input, output)], both [64, 64] float32
+    in_replay: Draws = field(default_factory=Draws)
+    in_reseed: Draws = field(default_factory=Draws)
+    overwrote: bool = False
+
+    def replays(self, part: str, x: torch.Tensor, count: int) -> None:
+        """`count` replays with the values of `x` in the static input."""
+        for _ in range(count):
+            self.x.copy_(x)
+            cuda.synchronize()
+            with self.in_replay:
+                out = self.replay()
+            cuda.synchronize()
+            self.overwrote |= not torch.equal(self.x, x)
+            self.outs.setdefault(part, []).append((x, _tensor(out).clone()))
+
+    def seed(self, seed: int) -> None:
+        with self.in_reseed:
+            self.reseed(seed)
+
+    def masks(self, part: str) -> list[torch.Tensor]:
+        """Which elements were dropped, replay by replay."""
+        return [out == 0 for _, out in self.outs[part]]
+
+
+def begin(answer, values: torch.Tensor, p: float, seed: int) -> Run:
+    """Call the answer with a static input of its own."""
+    if backend == "cuda":
+        gc.collect()  # an old graph that is destroyed within a capture breaks it
+    x = values.clone()
+    warm_up(lambda: torch.nn.functional.dropout(x, p))  # loads kernels, which a capture may not do
+    return Run(x, p, *_two_functions(answer(x, p, seed)))
+
+
+def inputs(rng) -> torch.Tensor:
+    """Values far from 0, so that a zero in the output was dropped."""
+    values = [rng.choice((-1, 1)) * rng.uniform(1, 2) for _ in range(SHAPE[0] * SHAPE[1])]
+    return torch.tensor(values, device=device).view(SHAPE)
+
+
+def _two_functions(returned):
+    if returned is None:
+        raise Wrong("returned-nothing")
+    if hasattr(returned, "replay") and hasattr(returned, "reseed"):
+        return returned.replay, returned.reseed
+    if isinstance(returned, (tuple, list)) and len(returned) == 2 and all(map(callable, returned)):
+        return tuple(returned)
+    raise Wrong("wrong-type", f"Return two functions, (replay, reseed); yours is {short(returned)}.")
+
+
+def _tensor(out):
+    if out is None:
+        raise Wrong("returned-nothing", "It is replay() that returned None.")
+    if not isinstance(out, torch.Tensor) or tuple(out.shape) != SHAPE:
+        got = (
+            f"one of shape {list(out.shape)}" if isinstance(out, torch.Tensor) else f"a {type(out).__name__}"
+        )
+        raise Wrong("wrong-type", f"replay() has to return a tensor of x's shape {list(SHAPE)}, not {got}.")
+    return out

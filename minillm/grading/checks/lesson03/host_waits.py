@@ -1,0 +1,115 @@
+"""When does an answer make the host wait for the device? Seen above and below torch's dispatcher."""
+
+from contextlib import ExitStack
+from unittest.mock import patch
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from minillm.graphs import backend, cuda
+from minillm.graphs.emulator.streams import now
+
+# What a dispatched operation does not show when the device is emulated: there, the values are on the host.
+READS = {Tensor.tolist, Tensor.numpy, Tensor.__array__, Tensor.__repr__, Tensor.__format__}
+
+
+def tensors_in(tree) -> list[Tensor]:
+    """The tensors anywhere in nested lists, tuples and dicts."""
+    return [each for each in tree_leaves(tree) if isinstance(each, Tensor)]
+
+
+def on_device(tensor: Tensor) -> bool:
+    """Whether `tensor` is in device memory; without a GPU this can be told within `graphs.heap()` only."""
+    return tensor.is_cuda if backend == "cuda" else now.heap.on_device(tensor)
+
+
+class HostWaits(TorchFunctionMode):
+    """``with HostWaits(noted):`` calls ``noted()`` at every wait, inside ``graphs.heap()``.
+
+    A wait is what needs the device's values on the host (`.item()`, `bool`, `.tolist()`, a copy to the
+    host, a shape that depends on data), and `synchronize()` of the device, a stream or an event. A copy
+    that does not wait is remembered: `too_early` is True once its target was read before anything waited.
+    """
+
+    def __init__(self, noted):
+        super().__init__()
+        self.noted, self.too_early = noted, False
+        self._under_way = {}  # address of host memory -> the tensor that a copy to it returned
+        self._below, self._patches = Dispatched(self), ExitStack()
+
+    def __enter__(self):
+        self._below.__enter__()
+        for owner in (cuda, cuda.Event, cuda.Stream):
+            self._watch(owner, "synchronize", lambda result: True)
+        for owner in (cuda.Event, cuda.Stream):
+            self._watch(owner, "query", bool, waits=False)
+        return super().__enter__()
+
+    def __exit__(self, *error):
+        super().__exit__(*error)
+        self._patches.close()
+        self._below.__exit__(*error)
+
+    def _watch(self, owner, name, is_done, waits=True):
+        original = getattr(owner, name)
+
+        def watched(*args, **kwargs):
+            result = original(*args, **kwargs)
+            if waits:
+                self.wait()
+            elif is_done(result):
+                self._under_way.clear()
+            return result
+
+        self._patches.enter_context(patch.object(owner, name, watched))
+
+    def wait(self):
+        self._under_way.clear()
+        self.noted()
+
+    def read(self, tensor):
+        """`tensor`'s values are used on the host."""
+        if on_device(tensor):
+            self.wait()
+        elif tensor.untyped_storage().data_ptr() in self._under_way:
+            self.too_early = True
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if func in READS:
+            self.read(args[0])
+        result = func(*args, **kwargs)
+        arrived = [each for each in tensors_in(result) if not on_device(each) and each.numel()]
+        if arrived and any(map(on_device, tensors_in((args, kwargs)))):
+            for made in arrived:
+                at_once = kwargs.get("non_blocking") or any(each is True for each in args[1:])
+                self._copied(func, made, at_once)
+        return result
+
+    def _copied(self, func, made, at_once):
+        """To the host. A copy into memory that is not pinned waits, whatever it was asked."""
+        if at_once and (func is not Tensor.copy_ or made.is_pinned()):
+            self._under_way[made.untyped_storage().data_ptr()] = made
+        else:
+            self.wait()
+
+
+class Dispatched(TorchDispatchMode):
+    """The operations that look at values: `_local_scalar_dense` (`.item()`, `bool`), `equal`, `nonzero`..."""
+
+    def __init__(self, waits):
+        super().__init__()
+        self.waits = waits
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        operands = tensors_in((args, kwargs))
+        waits = bool({torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape} & set(func.tags))
+        if func.overloadpacket is torch.ops.aten.index:  # by numbers its shape is known, by a mask it is not
+            waits = any(each.dtype in (torch.bool, torch.uint8) for each in operands[1:])
+        if waits:
+            for each in operands[:1]:
+                self.waits.read(each)
+        return func(*args, **(kwargs or {}))
