@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import sys
 from pathlib import Path
 
 import nbformat
@@ -34,9 +35,23 @@ def run_uses(names, *ids):
         exec(cells[id], names)
 
 
+@pytest.fixture
+def recursion_limit():
+    limit = sys.getrecursionlimit()
+    yield limit
+    sys.setrecursionlimit(limit)
+
+
+@pytest.mark.parametrize("limit", [1000, 100_000])
+def test_a_limit_that_somebody_raised_does_not_decide(limit, recursion_limit):
+    deep = next(entry for entry in ENTRIES if entry.misconception == "recursion-limit")
+    sys.setrecursionlimit(limit)
+    assert deep.judge()[0] and sys.getrecursionlimit() == limit
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("entry", RIGHT, ids=lambda each: each.name)
-def test_the_cells_that_use_an_answer_take_every_right_one(entry, capsys):
+def test_the_cells_that_use_an_answer_take_every_right_one(entry, capsys, recursion_limit):
     names = {"fork_join": lesson02.fork_join, NAMES[entry.id]: entry.answer}
     run_uses(names, *{"2.4": ["use-2-4"], "2.5": ["use-2-4", "use-2-5"], "2.6": ["use-2-6"]}[entry.id])
     printed = capsys.readouterr().out

@@ -162,6 +162,21 @@ def forks_within_the_block(left, right, combine, side):
     return combine(a, b)
 
 
+@wrong("2.4", "unforked")
+def forks_only_a_stream_that_is_not_captured_yet(left, right, combine, side):
+    """The fork also orders: a side stream that was drawn in earlier has not waited for what came since."""
+    main = cuda.current_stream()
+    with cuda.stream(side):
+        drawn_in = cuda.is_current_stream_capturing()
+    if not drawn_in:
+        side.wait_stream(main)
+    with cuda.stream(side):
+        b = right()
+    a = left()
+    main.wait_stream(side)
+    return combine(a, b)
+
+
 @wrong("2.4", "one-stream")
 def ignores_the_side_stream(left, right, combine, side):
     return combine(left(), right())

@@ -38,7 +38,7 @@ def by_edges(program, found) -> Order:
         return all(before[j] >> i & 1 for i in first for j in then)
 
     scales, finishes = holding(program.x), holding(program.finished)
-    combines = holding(program.combined) - finishes
+    combines = holding(program.combined)
     others = combines | finishes  # finish may have been given a branch's buffer by mistake
     left, right = holding(program.l) - others, holding(program.r) - others
     if not all((scales, left, right, combines)):
