@@ -34,6 +34,8 @@ PUBLIC = {
     "source": "source",
     "launch_queue_widget": "widgets",
     "find_tensor": "find_tensor",
+    "read_anatomy": "read_anatomy",
+    "node_count": "read_anatomy",
     "fitting_preset": "fit",
     "decode_step": "decode_setup",
     "course_map": "course",

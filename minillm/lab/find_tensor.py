@@ -9,6 +9,7 @@ import torch
 
 from ..graphs.anatomy import Anatomy
 from .decode_setup import DecodeStep
+from .read_anatomy import Unreadable
 from .step_parts import StepParts, step_parts
 from .whereabouts import Whereabouts, whereabouts
 from .widgets import display_widget
@@ -45,20 +46,23 @@ class Found:
 
 
 def find_tensor(
-    a: Anatomy,
+    a: Anatomy | Unreadable,
     tensors: Mapping[str, torch.Tensor],
     shown: str | None = None,
     step: DecodeStep | None = None,
-) -> Found:
+) -> Found | Unreadable:
     """The nodes of ``a`` that hold an address of a tensor, and at which place among their addresses.
 
-    ``a`` is ``graphs.anatomy(g)``; ``tensors`` names those to choose from; ``shown`` is the one whose table
+    ``a`` is ``graphs.anatomy(g)`` or `lab.read_anatomy(g)`, and what cannot be read is given back: it says
+    why. ``tensors`` names those to choose from; ``shown`` is the one whose table
     stands in the output, the first if it is left out. With ``step``, the `lab.decode_step` that ``g``
     captured, the table names the layer of each node. In a notebook a menu above the table shows the others.
 
     Raises TypeError for what is no anatomy, no dict or no tensor; ValueError for no tensors at all, a name
     that is not among them, or a tensor that lies on another device than the graph.
     """
+    if isinstance(a, Unreadable):
+        return a
     if not isinstance(a, Anatomy):
         raise TypeError(f"find_tensor() got {type(a).__name__}; expected graphs.anatomy(g) first")
     if not isinstance(tensors, Mapping):

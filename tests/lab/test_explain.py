@@ -255,8 +255,9 @@ def test_the_guards_of_the_package():
     guard = Addresses(lambda: weights)
     weights["w"] = x.clone()
     assert names(raised(guard.check)) == ["a tensor is not where it was captured"]
-    assert names(raised(anatomy, runner.graph)) == ["anatomy() of a graph without its template"]
-    assert names(raised(anatomy, cuda.CUDAGraph(keep_graph=True))) == ["anatomy() before the capture"]
+    # on CUDA what torch itself says, the cause, stands before it
+    assert names(raised(anatomy, runner.graph))[-1] == "anatomy() of a graph without its template"
+    assert names(raised(anatomy, cuda.CUDAGraph(keep_graph=True)))[-1] == "anatomy() before the capture"
 
 
 @emulated

@@ -17,6 +17,10 @@ class DriverError(RuntimeError):
         self.code = int(status)
 
 
+class DriverTooOld(RuntimeError):
+    """The GPU's driver lacks a function that reading a graph needs."""
+
+
 def load():
     """The module ``cuda.bindings.driver``; ImportError where it is missing or older than CUDA 12.4."""
     try:
@@ -46,12 +50,12 @@ def how_to_install() -> str:
 def call(driver, name: str, *args):
     """What the driver's function returns after its status: nothing, one thing, or a tuple.
 
-    Raises DriverError where the driver refuses, RuntimeError where it is too old for the function.
+    Raises DriverError where the driver refuses, DriverTooOld where it lacks the function.
     """
     try:
         status, *results = getattr(driver, name)(*args)
     except RuntimeError as error:  # cuda-bindings: 'Function "cu…" not found'
-        raise RuntimeError(
+        raise DriverTooOld(
             f"the GPU's driver is too old for {name}; expected one for CUDA 12.4 (550) or newer, and a "
             f"cuda-bindings of no newer major version: update the driver, or {how_to_install()}. "
             f"{STILL_WORKS}"

@@ -1,12 +1,15 @@
-"""A captured decode step (lesson 02): every node a box, every layer a row, and one layer node by node."""
+"""Captured graphs (lesson 02): a small one node by node; a decode step with every layer a row."""
 
 from __future__ import annotations
 
+from ...graphs.anatomy.layout import lay_out
+from ...graphs.anatomy.report import count_of
+from ..read_anatomy import Unreadable
 from ..step_kinds import KINDS, node_kinds, runs
 from ..step_parts import StepParts, step_parts
 from .node_boxes import CELL, CELL_COLUMNS, LEGEND_COLUMNS, ROW, WIDTH, draw_cells, draw_legend, draw_rows
 from .show import show
-from .style import figure
+from .style import figure, placard, wrapped
 
 MOST_ROWS = 36  # of a model with more layers the first and the last ones
 
@@ -17,13 +20,33 @@ def draw_step(a, step, layer: int = 0) -> None:
     ``a`` is ``graphs.anatomy(g)`` and ``step`` the `lab.decode_step` that ``g`` captured. The layers are
     found by the addresses of their weights; of one that is not found the figure says so, and its nodes stand
     in a row of their own. Raises TypeError for what is no anatomy, ValueError for a layer that the model
-    has not, or for a step on another device.
+    has not, or for a step on another device. An `Unreadable` is drawn as its reason.
     """
+    if isinstance(a, Unreadable):
+        return _say_why(a)
     parts = step_parts(a, step)
     if not 0 <= layer < parts.layers:
         raise ValueError(f"layer is {layer}; expected 0 to {parts.layers - 1}")
     fig, alt = drawn(a, parts, layer, _origin(a))
     show(fig, alt)
+
+
+def draw_graph(a, finding: str) -> None:
+    """Show a small graph, node by node, titled "4 nodes" and ``finding``. ``a`` as for `draw_step`."""
+    if isinstance(a, Unreadable):
+        return _say_why(a)
+    title = f"{count_of(len(a.nodes), 'node')}{finding}"
+    layers = lay_out(len(a.nodes), a.edges).layers
+    fig, ax = figure(title, size=(8, 0.8 + 0.6 * layers), note=_origin(a))
+    a.draw(ax)
+    ax.set_title("")  # the figure has one, with the finding
+    show(fig, f"A graph, node by node. {title}.")
+
+
+def _say_why(a: Unreadable) -> None:
+    fig, ax = figure("The nodes of this graph cannot be read here", size=(8, 2.6))
+    placard(ax, wrapped(fig, a.why, 5.6, 13))
+    show(fig, repr(a))
 
 
 def drawn(a, parts: StepParts, layer: int, origin: str):
