@@ -659,6 +659,11 @@ def test_a_warm_up_runs_twice_on_a_stream_of_its_own_and_is_waited_for(cuda, dev
     assert len(seen) == 3 and x.tolist() == [3] * 4
 
 
+def test_a_warm_up_of_a_result_says_what_to_write():
+    with pytest.raises(TypeError, match=r"got Tensor; expected a function .*lambda: fn\(x\)"):
+        graphs.warm_up(torch.ones(2))
+
+
 # ---- what stands around it
 def test_a_lessons_heap_is_the_emulators_or_nothing(monkeypatch):
     monkeypatch.setattr(graphs, "cuda", emulator)

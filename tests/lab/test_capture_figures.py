@@ -53,8 +53,8 @@ STEP = {
 }
 CASES = [
     (capture.submit, ["replays 4,000 nodes", "takes the CPU 7 µs", "500 of them take 4,000 µs"]),
-    (capture.floor, ["costs the GPU 2.00 µs", "1.50 µs of it"]),
-    (making.making, ["instantiation of 1,000 nodes take 12.0 ms", "which 2 replays pay back"]),
+    (capture.floor, ["costs the GPU 2.00 µs", "an empty one 1.50 µs"]),
+    (making.making, ["Making 1,000 nodes takes 12.0 ms", "which 2 replays pay back"]),
 ]
 
 

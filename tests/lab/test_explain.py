@@ -114,10 +114,10 @@ PASTED = {
     "RuntimeError: Error: accessing tensor output of CUDAGraphs that has been overwritten by a subsequent "
     "run. Stack trace: File a.py": "an output that the next replay has overwritten",
     "torch.AcceleratorError: CUDA error: an illegal memory access was encountered": (
-        "an illegal address during a replay (CUDA error 700)"
+        "an illegal address or index during a replay (CUDA errors 700 and 710)"
     ),
     "Process group watchdog thread terminated with exception: CUDA error: an illegal memory access was "
-    "encountered": "an illegal address during a replay (CUDA error 700)",
+    "encountered": "an illegal address or index during a replay (CUDA errors 700 and 710)",
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 MiB.": "out of memory",
     "RuntimeError: CUDA error: out of memory": "out of memory",
     'captures_underway.empty() INTERNAL ASSERT FAILED at "CUDACachingAllocator.cpp"': (
@@ -126,7 +126,13 @@ PASTED = {
     "Warp CUDA error 904: something": "a side stream that never came back (CUDA error 904)",
     "cudaErrorStreamCaptureIsolation": "waiting for work outside the capture (CUDA error 905)",
     "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED": "a wait during capture (CUDA error 900)",
+    "CUDA error: device-side assert triggered": (
+        "an illegal address or index during a replay (CUDA errors 700 and 710)"
+    ),
     "906": "the default stream drawn into a capture (CUDA error 906)",
+    "error 904": "a side stream that never came back (CUDA error 904)",
+    "CUDA's error 904": "a side stream that never came back (CUDA error 904)",
+    "CUDA error code: 904\n": "a side stream that never came back (CUDA error 904)",
     "skipping cudagraphs due to mutated inputs (36 instances)": "torch.compile skipped its graphs",
     "CUDA  error:\n capturing stream has\nunjoined work": (
         "a side stream that never came back (CUDA error 904)"

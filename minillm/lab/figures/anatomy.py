@@ -27,7 +27,7 @@ def draw_step(a, step, layer: int = 0) -> None:
     parts = step_parts(a, step)
     if not 0 <= layer < parts.layers:
         raise ValueError(f"layer is {layer}; expected 0 to {parts.layers - 1}")
-    fig, alt = drawn(a, parts, layer, _origin(a))
+    fig, alt = drawn(a, parts, layer, origin(a))
     show(fig, alt)
 
 
@@ -90,7 +90,8 @@ def finding(a, parts: StepParts) -> str:
     return f"{total}: {parts.layers} layers of {size}, {same}; {before} before them and {after} after"
 
 
-def _origin(a) -> str:
+def origin(a) -> str:
+    """Where the graph ``a`` was captured, for a figure's corner: "NVIDIA H200 · torch 2.11.0"."""
     if a.backend == "emulated":
         return "emulated: ATen ops, no GPU"
     import torch

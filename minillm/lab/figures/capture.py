@@ -85,7 +85,7 @@ def finish_axes(ax, x: str, y: str) -> None:
 def floor(result: Result) -> None:
     """Lines of ``capture/replay-cost``: GPU time of a replay for each node; the title has the slopes."""
     title = result.say(
-        "A further node costs the GPU {add:.2f} µs, {empty:.2f} µs of it even if its kernel does nothing",
+        "A further node costs the GPU {add:.2f} µs; an empty one {empty:.2f} µs",
         add=lambda data: node_us(data, "gpu_us"),
         empty=lambda data: node_us(data, "empty_gpu_us"),
     )
@@ -98,7 +98,7 @@ def floor(result: Result) -> None:
         for label, (key, color) in looks.items():
             x, y = column("nodes"), per_node(key)
             draw_lines(ax, result, x, y, label=label, color=color, log_x=True, log_y=True)
-        finish_axes(ax, "nodes in the graph", "replay ÷ nodes (µs of GPU time)")
+        finish_axes(ax, "nodes in the graph", "GPU time ÷ nodes (µs)")
     show(fig, f"Lines of GPU time for each node over the number of nodes. {title}.")
 
 

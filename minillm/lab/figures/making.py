@@ -18,7 +18,7 @@ from .style import figure, palette
 def making(result: Result) -> None:
     """Lines of ``capture/replay-cost``: CPU time to capture and to instantiate; when that is paid back."""
     title = result.say(
-        "Capture and instantiation of {nodes:,} nodes take {ms:.1f} ms, {paid}",
+        "Making {nodes:,} nodes takes {ms:.1f} ms, {paid}",
         nodes=at_nodes("nodes", 1000),
         ms=lambda data: sum(at_nodes(key, 1000)(data) for key in ("capture_us", "instantiate_us")) / 1e3,
         paid=lambda data: paid_back({key: at_nodes(key, 1000)(data) for key in PAID}),

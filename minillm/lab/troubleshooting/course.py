@@ -48,6 +48,14 @@ ENTRIES = (
         consequence=True,
     ),
     Entry(
+        name="warm_up() of a result instead of a function",
+        says=("expected a function that it can call without arguments",),
+        cause="warm_up(fn(x)) calls fn itself, on the current stream, and passes on what it returned.",
+        cure="warm_up(lambda: fn(x)): then warm_up makes the calls, on a side stream.",
+        cell="02 not-executed",
+        source="minillm/graphs/__init__.py",
+    ),
+    Entry(
         name="the process is not fit to capture",
         says=("a failed capture left its own behind",),
         cause="graphs.probe() found that the current stream is still that of a capture that failed.",

@@ -7,7 +7,10 @@ import re
 from ..subprocess_cells import Outcome
 
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # as notebooks colour their tracebacks
-NUMBER = re.compile(r"\s*\d+\s*").fullmatch
+# "904", "error 904", "CUDA's error code 904", "CUDA error: 904"
+NUMBER = re.compile(
+    r"\s*(?:cuda(?:['’]s)?\s+)?(?:error)?\s*(?:code|number)?\s*[:#]?\s*(\d+)\s*", re.IGNORECASE
+).fullmatch
 AFTER = re.compile(r"^ *raised after ", re.MULTILINE)
 
 
@@ -18,9 +21,11 @@ def text_of(error) -> str:
     it printed and its context come before its error), or the number of a CUDA error. TypeError for anything
     else.
     """
-    if isinstance(error, int) and not isinstance(error, bool) or isinstance(error, str) and NUMBER(error):
-        return f"CUDA error {int(error)}"
+    if isinstance(error, int) and not isinstance(error, bool):
+        return f"CUDA error {error}"
     if isinstance(error, str):
+        if number := NUMBER(error):
+            return f"CUDA error {int(number[1])}"
         return in_time(COLOURS.sub("", error))
     if isinstance(error, BaseException):
         return "\n".join(said(e) for e in reversed(chain(error)))

@@ -18,7 +18,7 @@ ENTRIES = (
         "that the GPU's memory is full.",
         cure="Run the same operations in the same dtype and shapes before the capture, on a side stream: "
         "graphs.warm_up(fn).",
-        cell="02 warm-up",
+        cell="02 warm-up-library",
         source=f"{PYTORCH}/issues/99397",
     ),
     Entry(

@@ -58,10 +58,10 @@ ENTRIES = (
         source=f"{PYTORCH}/issues/170604",
     ),
     Entry(
-        name="an illegal address during a replay (CUDA error 700)",
+        name="an illegal address or index during a replay (CUDA errors 700 and 710)",
         says=(
             *cuda_error(700, "an illegal memory access was encountered", "IllegalAddress"),
-            "device-side assert triggered",
+            *cuda_error(710, "device-side assert triggered", "Assert"),
         ),
         cause="A kernel of the graph used an address or index that is not valid any more: stale positions, "
         "slots or block tables in the padding rows, an index out of range, a freed input, or a cuBLAS "

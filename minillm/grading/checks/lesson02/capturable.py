@@ -33,7 +33,7 @@ def make_case(rng, batch: int, vocab: int) -> tuple[torch.Tensor, ...]:
     title="Make a function capturable",
     captures=True,
     hints=(
-        "Three lines of the eager function make the CPU ask the device something, or send it something. "
+        "Five lines of the eager function make the CPU ask the device something, or send it something. "
         "Which ones need to know a value, or how many True there are?",
         "Do not take the chosen elements out, change them and put them back: compute both versions for all "
         "elements and let torch.where(mask, new, old) choose. The shape is then always [batch, vocab].",

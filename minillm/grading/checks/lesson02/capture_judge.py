@@ -22,9 +22,11 @@ def judge(fn: Observed, kept: list, before: torch.Tensor, returned, news: list[t
         aliased = static.data_ptr() == callers
         raise Wrong("callers-tensor", "static_input has the address of x." if aliased else "x was changed.")
     if static.data_ptr() != captured:
+        at = f"Captured at {captured:#x}; static_input is at {static.data_ptr():#x}."
         if captured == callers:
+            at = f"fn was captured on x itself, which the caller let go of since. {at}"
             kept.clear()
-        _explain_input(fn, call, captured, graph, static, output, news[0])
+        _explain_input(fn, call, captured, graph, static, output, news[0], at)
     if output.data_ptr() != call.output:
         follows = _follows(fn, graph, static, output, news[0])
         at = f"fn returned {call.output:#x} then, you return {output.data_ptr():#x}."
@@ -55,9 +57,8 @@ def _parts(returned):
     return graph, static, output
 
 
-def _explain_input(fn: Observed, call: Call, captured: int, graph, static, output, new) -> None:
-    """static_input is not what was captured. What was?"""
-    at = f"Captured at {captured:#x}; static_input is at {static.data_ptr():#x}."
+def _explain_input(fn: Observed, call: Call, captured: int, graph, static, output, new, at: str) -> None:
+    """static_input is not what was captured. What was? `at` says where both are."""
     if static.data_ptr() == call.output:
         raise Wrong("another-input", "You return fn's output as static_input.")
     alive = in_use(captured)

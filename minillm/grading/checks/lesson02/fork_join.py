@@ -13,8 +13,6 @@ WORDS = {
     "unforked": ("dependency created on uncaptured work in another stream",),
     "synchronised": SYNCHRONISED,
 }
-OUTSIDE = "`right` ran on a stream that was not being captured, so the graph does not hold it."
-
 CHAIN = "In the captured graph a path leads from one branch to the other."
 SEEN = {
     "one-stream": CHAIN,
@@ -85,10 +83,10 @@ def _captured(answer, size, numbers, drawn_in, slow=None) -> Program:
     try:
         program.capture(answer)
     except Exception as error:
-        words = WORDS if not _ran_outside(program) else {"unforked": sum(WORDS.values(), ())}
-        refuse_as(error, words, OUTSIDE if _ran_outside(program) else "")
-    if _ran_outside(program):
-        raise Wrong("unforked", OUTSIDE)
+        outside = _ran_outside(program)
+        refuse_as(error, WORDS if not outside else {"unforked": sum(WORDS.values(), ())}, outside)
+    if outside := _ran_outside(program):
+        raise Wrong("unforked", outside)
     if program.left_current:
         raise Wrong("side-left-current", "cuda.current_stream() is another than before the call.")
     counts = {part: sum(name == part for name, *_ in program.calls) for part in PARTS}
@@ -101,8 +99,12 @@ def _captured(answer, size, numbers, drawn_in, slow=None) -> Program:
     return program
 
 
-def _ran_outside(program) -> bool:
-    return any(not captured for _, _, captured in program.calls)
+def _ran_outside(program) -> str:
+    """Which part ran where nothing was captured, as a sentence; "" if none did."""
+    parts = [name for name, _, captured in program.calls if not captured]
+    if not parts:
+        return ""
+    return f"`{parts[0]}` ran on a stream that was not being captured, so the graph does not hold it."
 
 
 def _mistake_of(order, program) -> str | None:

@@ -93,9 +93,12 @@ def judge_calls(fn: Observed) -> Call:
     if not alike:
         after = [call for call in fn.calls[first:] if not call.captured]
         before = count_of(first, "call") + " before the capture" + (", with other shapes" if first else "")
+        inside = ""
+        if len(fn.captured) > 1:
+            inside = f" In it were {len(fn.captured)}: a warm-up inside the `with` block is recorded too."
         raise Wrong(
             "warm-up-after" if after else "no-warm-up",
-            f"{before}; {count_of(len(after), 'call')} after it began.",
+            f"{before}; {count_of(len(after), 'call')} after it began.{inside}",
         )
     if all(call.on_default_stream for call in alike):
         raise Wrong(
