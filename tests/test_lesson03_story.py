@@ -77,6 +77,21 @@ def test_a_branch_has_a_second_cure(told):
     assert "right: True" in told["frozen-branch-cure-graphs"][0]
 
 
+def test_a_graph_of_16_takes_no_17_rows_and_one_row_for_all(told):
+    refused, copied, rows = told["other-rows"][0].splitlines()
+    assert refused.startswith("17 refused: ") and "(16)" in refused and "(17)" in refused
+    assert copied == f"1 copied: {[7] * 16}" and rows == "rows of logits: 16"
+
+
+def test_a_weak_reference_knows_that_an_input_is_freed(told):
+    assert told["freed-input-guard-weak"][0] == "the graph may run: False\n"
+
+
+def test_a_wait_keeps_a_pinned_buffer_from_being_overtaken(told):
+    first, second = told["further-race"][0].splitlines()
+    assert first.endswith("got 2" if backend == "cuda" else "got 1") and second.endswith("got 1")
+
+
 @pytest.mark.parametrize(
     "guard, finds, silent",
     [

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import torch
 
 from ..config import ModelConfig, default_dtype
-from ..graphs import device
+from ..graphs import backend, cuda, device
 from ..inputs import DecodeInputs
 from ..model import Transformer
 from ..reciter import load_reciter, tokenizer
@@ -118,6 +118,23 @@ def staged(shared: bool, steps: int = 40) -> tuple[Recital, list[int]]:
         recital.write(logits)
         fed += static.token_ids.tolist()
     return recital, fed
+
+
+def overtaken(wait: bool) -> float:
+    """What a busy device gets of a pinned buffer of ones, filled with twos once its copy was ordered.
+
+    ``wait`` has the host wait for the copy before it writes again. The emulator copies at once.
+    """
+    staging, got = torch.ones(2**20, pin_memory=True), torch.zeros(2**20, device=device)
+    copied = cuda.Event()
+    if backend == "cuda":
+        torch.cuda._sleep(100_000_000)  # clock cycles: some tens of milliseconds
+    got.copy_(staging, non_blocking=True)
+    copied.record()
+    if wait:
+        copied.synchronize()
+    staging.fill_(2)
+    return got.max().item()
 
 
 def untrained_reciter(seed: int = 3) -> Transformer:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from minillm.graphs import heap
+from minillm.graphs import backend, heap
 from minillm.inputs import BUFFERS, DecodeInputs
 from minillm.lab import recital_mistakes as mistakes
 from minillm.lab.recital import Recital, agrees, capture, copy_rows, recite, stale
@@ -118,6 +118,12 @@ def test_a_shared_pinned_buffer_feeds_anothers_token(shared, wrong):
         assert (recital.text() == recital.right()) is (not wrong)
         if shared:
             assert fed[12] == tokenizer.encode("H")[0] and recital.text()[:13] == recital.right()[:13]
+
+
+@pytest.mark.parametrize("wait", [False, True])
+def test_a_busy_device_gets_what_was_written_after_its_copy_was_ordered(wait):
+    with heap():
+        assert mistakes.overtaken(wait) == (2 if backend == "cuda" and not wait else 1)
 
 
 def test_who_has_learnt_nothing_is_everywhere_the_same_and_recites_nothing():

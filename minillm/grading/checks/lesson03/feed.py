@@ -30,7 +30,8 @@ from minillm.grading.registry import Wrong, exercise
         "Python, and the graph goes on reading the old address. Write into it with copy_.",
         "copied-backwards": "The batch was overwritten: target.copy_(source) writes into what stands before "
         "the dot.",
-        "no-replay": "The graph was never replayed, so nothing was computed.",
+        "no-replay": "The graph was never replayed, so nothing was computed. (A function with `yield` runs "
+        "only when somebody iterates over what it returns; build a list, and return that.)",
         "replay-count": "Each batch needs one replay, no more and no fewer.",
         "replayed-too-early": "The graph was replayed before the batch was copied, so each replay worked on "
         "the batch before. Copy first.",

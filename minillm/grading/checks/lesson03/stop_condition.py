@@ -83,7 +83,7 @@ def read_rows(returned, case: Case, steps: int) -> list[list[int]]:
     if len(rows) != batch:
         by_step = len(rows) == steps and {len(each) for each in rows} == {batch}
         key = "not-by-row" if by_step else "wrong-length"
-        raise Wrong(key, f"There are {batch} rows; yours has {len(rows)} lists.")
+        raise Wrong(key, f"There are {batch} rows and {steps} steps; yours has {len(rows)} lists.")
     return rows
 
 

@@ -68,4 +68,6 @@ def _seen(contents, temperatures, found) -> str:
     factors = [scale(*each) for each in zip(contents, found, strict=True)]
     were = ", ".join("?" if not factor else f"{1 / factor:.3g}" for factor in factors)
     asked = ", ".join(f"{each:.3g}" for each in temperatures)
+    if not any(factors):
+        return f"Asked for the temperatures {asked}, the results fit no temperature at all."
     return f"Asked for the temperatures {asked}, the results are those of {were}."
