@@ -36,6 +36,7 @@ PUBLIC = {
     "find_tensor": "find_tensor",
     "read_anatomy": "read_anatomy",
     "node_count": "read_anatomy",
+    "order_of": "read_anatomy",
     "fitting_preset": "fit",
     "decode_step": "decode_setup",
     "course_map": "course",

@@ -33,3 +33,12 @@ def node_count(g) -> str:
     """ "1 node" or "4 nodes"; "unknown nodes", and the reason, where the graph cannot be read."""
     a = read_anatomy(g)
     return f"unknown nodes ({a.why})" if isinstance(a, Unreadable) else count_of(len(a.nodes), "node")
+
+
+def order_of(a: Anatomy | Unreadable) -> str:
+    """How many edges there are, and whether they make the nodes a chain; of an `Unreadable`, why."""
+    if isinstance(a, Unreadable):
+        return repr(a)
+    chain = sorted(a.edges) == [(i, i + 1) for i in range(len(a.nodes) - 1)]
+    order = "each node waits for the one before it" if chain else "not every node waits for the one before it"
+    return f"{count_of(len(a.edges), 'edge')}: {order}"

@@ -1,5 +1,6 @@
 """Where a graph cannot be read, a lesson's cells say so and go on."""
 
+import dataclasses
 import sys
 from pathlib import Path
 
@@ -26,6 +27,7 @@ def graph():
 @pytest.fixture(params=[ImportError, DriverTooOld])
 def unreadable(request, monkeypatch):
     """Makes every graph unreadable; the reason."""
+
     def refuse(g):
         raise request.param('install it with `pip install "cuda-bindings==13.*"`')
 
@@ -46,6 +48,9 @@ def test_what_can_be_read_is_the_anatomy(graph, shown):
     a = lab.read_anatomy(graph)
     assert [n.name for n in a.nodes] == [n.name for n in anatomy(graph).nodes] == ["add", "mul"]
     assert lab.node_count(graph) == "2 nodes"
+    assert lab.order_of(a) == "1 edge: each node waits for the one before it"
+    apart = dataclasses.replace(a, edges=[])
+    assert lab.order_of(apart) == "0 edges: not every node waits for the one before it"
     draw_anatomy.draw_graph(a, ", in a row")
     [(fig, alt)] = shown
     texts = [text.get_text() for text in (*fig.texts, *fig.axes[0].texts)]
@@ -62,6 +67,7 @@ def test_a_mistake_of_the_caller_is_still_an_error():
 def test_what_cannot_be_read_says_why(graph, shown, unreadable):
     a = lab.read_anatomy(graph)
     assert unreadable in repr(a) and unreadable in lab.node_count(graph)
+    assert unreadable in lab.order_of(a)
     assert lab.find_tensor(a, {"x": torch.ones(4)}) is a
     draw_anatomy.draw_step(a, None)
     draw_anatomy.draw_graph(a, "")
@@ -81,4 +87,4 @@ def test_the_lesson_goes_on_without_it(unreadable, shown, monkeypatch, capsys):
     for id in needed:
         exec(cells[id], names)
     assert not any("anatomy(" in source for id, source in cells.items() if id not in needed)
-    assert len(shown) == 2 and capsys.readouterr().out.count(unreadable) == 5
+    assert len(shown) == 2 and capsys.readouterr().out.count(unreadable) == 6

@@ -37,7 +37,7 @@ def draw_graph(a, finding: str) -> None:
         return _say_why(a)
     title = f"{count_of(len(a.nodes), 'node')}{finding}"
     layers = lay_out(len(a.nodes), a.edges).layers
-    fig, ax = figure(title, size=(8, 0.8 + 0.6 * layers), note=_origin(a))
+    fig, ax = figure(title, size=(8, 0.8 + 0.6 * layers), note=origin(a))
     a.draw(ax)
     ax.set_title("")  # the figure has one, with the finding
     show(fig, f"A graph, node by node. {title}.")
