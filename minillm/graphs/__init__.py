@@ -85,12 +85,13 @@ def warm_up(fn, times=2, stream=None):
     some of what they do then is refused inside a capture.  The side stream is torch's advice:
     https://docs.pytorch.org/docs/stable/notes/cuda.html#whole-network-capture.  Who warms up often passes
     the stream of the captures: cuBLAS takes a workspace (32 MiB on Hopper) for every stream that it meets.
-    TypeError for what is no function, such as the result of one.
+    TypeError where ``fn`` is no function, such as the result of one, or ``times`` is no number.
     """
-    if not callable(fn):
+    if not callable(fn) or not isinstance(times, int):
         raise TypeError(
-            f"warm_up() got {type(fn).__name__}; expected a function that it can call without arguments: "
-            "warm_up(lambda: fn(x)) instead of warm_up(fn(x))"
+            f"warm_up() got {type(fn).__name__} and {type(times).__name__}; expected a function that it can "
+            "call without arguments, and how often: write warm_up(lambda: fn(x)) instead of warm_up(fn(x)) "
+            "or warm_up(fn, x)"
         )
     side = cuda.Stream() if stream is None else stream
     side.wait_stream(cuda.current_stream())

@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 
 from minillm.grading import corpus
 from minillm.grading.checks.lesson02 import critical_path_cases as cases_of
-from minillm.grading.checks.lesson02 import fork_join, fork_join_order, seeded_dropout, seeded_dropout_run
+from minillm.grading.checks.lesson02 import (
+    critical_path_work,
+    fork_join,
+    fork_join_order,
+    seeded_dropout,
+    seeded_dropout_run,
+)
 from minillm.grading.checks.lesson02.critical_path_mistakes import FORMULAS
 from minillm.grading.checks.lesson02.critical_path_truth import is_path, length
 from minillm.grading.checks.lesson02.fork_join_program import Program
@@ -274,8 +280,9 @@ MASKS = {
 
 
 @pytest.mark.parametrize("kind", MASKS)
-def test_the_judge_of_dropout_looks_at_masks(kind):
-    """numpy's draws, which torch knows nothing of: the judge goes by what comes out."""
+def test_the_judge_of_dropout_looks_at_masks(kind, monkeypatch):
+    """numpy's draws instead of a graph: that is refused, but here only what comes out is judged."""
+    monkeypatch.setattr(seeded_dropout, "judge_draws", lambda run: None)
     masks, expected = MASKS[kind]
     for seed in range(3):
         try:
@@ -297,3 +304,31 @@ def test_draws_in_a_replay_are_seen_and_draws_of_a_graph_are_not():
         torch.rand_like(x)
         lesson02.seeded_dropout(x, 0.5, 3)
     assert "rand_like" in draws.eager and draws.captured
+
+
+@pytest.mark.parametrize("nodes_each", (1, 2))
+def test_only_cubic_work_on_a_chain_is_refused(nodes_each):
+    def works(power):
+        def answer(nodes, edges, durations):
+            for _ in range(nodes_each * nodes**power):
+                pass
+
+        return answer
+
+    for power in (1, 2):
+        critical_path_work.refuse_cubic(works(power), random.Random(0))
+    with pytest.raises(Wrong) as found:
+        critical_path_work.refuse_cubic(works(3), random.Random(0))
+    assert found.value.key == "all-pairs"
+
+
+def test_a_loop_without_end_is_stopped_and_the_trace_put_back():
+    before = sys.gettrace()
+    with pytest.raises(Wrong) as found:
+        critical_path_work.lines_of(endless, ())
+    assert found.value.key == "endless" and sys.gettrace() is before
+
+
+def endless():
+    while True:
+        pass

@@ -9,8 +9,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 from conftest import NO_GPU, grabber
-from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
 from minillm import graphs
 from minillm.graphs import emulator
@@ -659,11 +659,6 @@ def test_a_warm_up_runs_twice_on_a_stream_of_its_own_and_is_waited_for(cuda, dev
     assert len(seen) == 3 and x.tolist() == [3] * 4
 
 
-def test_a_warm_up_of_a_result_says_what_to_write():
-    with pytest.raises(TypeError, match=r"got Tensor; expected a function .*lambda: fn\(x\)"):
-        graphs.warm_up(torch.ones(2))
-
-
 # ---- what stands around it
 def test_a_lessons_heap_is_the_emulators_or_nothing(monkeypatch):
     monkeypatch.setattr(graphs, "cuda", emulator)
@@ -702,3 +697,20 @@ def test_a_list_of_limits_that_is_gone_is_missed(monkeypatch):
     monkeypatch.setattr(emulator, "__doc__", "Everything is imitated.")
     with pytest.raises(RuntimeError, match="no section 'Not imitated'"):
         graphs.limits()
+
+
+def test_a_heap_that_ends_within_a_capture_leaves_no_mode_behind():
+    stacks = _get_current_dispatch_mode_stack, _get_current_function_mode_stack
+    before = [list(stack()) for stack in stacks]
+    with emulator.heap(), emulator.stream(emulator.Stream()):
+        graph = emulator.CUDAGraph()
+        graph.capture_begin()  # and no end
+    assert [list(stack()) for stack in stacks] == before
+    assert not emulator.is_current_stream_capturing() and graphs.probe() is None
+
+
+def test_warm_up_says_what_it_takes():
+    x = torch.ones(2)
+    for arguments in ((x,), (torch.sin, x)):
+        with pytest.raises(TypeError, match="write warm_up"):
+            graphs.warm_up(*arguments)

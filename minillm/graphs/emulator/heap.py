@@ -51,7 +51,11 @@ def heap():
     now.heap = memory = Heap()
     try:
         with memory.results, memory:
-            yield memory
+            try:
+                yield memory
+            finally:
+                if now.capture is not None:  # its modes lie on top of the heap's: leave them first
+                    now.capture.graph._stop_recording()
     finally:
         now.heap = None
 

@@ -113,7 +113,7 @@ class CopiesIntoAnOutputBuffer(Base):
         self.result = torch.empty_like(self.static["hidden"])
 
     def record(self):
-        return self.result.copy_(self.fn(*self.static.values()))
+        return self.result.copy_(self.fn(**self.static))
 
 
 @right("2.2")

@@ -5,7 +5,7 @@ import warnings
 import torch
 
 from minillm.grading.checks.lesson02.capture_and_replay import random_tensor
-from minillm.grading.checks.lesson02.device_memory import as_on_a_gpu, on_device, same
+from minillm.grading.checks.lesson02.device_memory import as_on_a_gpu, on_device, poison, same
 from minillm.grading.checks.lesson02.penalty_truth import FORMULAS, probabilities
 from minillm.grading.checks.lesson02.refused import name_refusal
 from minillm.grading.checks.lesson02.waits import WaitsFor
@@ -57,11 +57,19 @@ def make_case(rng, batch: int, vocab: int) -> tuple[torch.Tensor, ...]:
         "from the arguments, at every call.",
         "changed-logits": "It wrote into its arguments. The logits are the model's output buffer; who reads "
         "them later finds yours.",
-        "nan": "There is a nan in it: 0 * inf and inf - inf are nan, so no mask can be multiplied with inf.",
+        "nan": "There is a nan in it: 0 * inf, inf - inf and 0 / 0 are nan. So no mask can be multiplied "
+        "with inf, and a softmax by hand has to subtract each row's maximum first.",
         "negative-logits": "Negative logits were divided too, which makes seen tokens more likely. They are "
         "multiplied by the penalty.",
         "rewards": "Multiplied where it should be divided: tokens that were seen become more likely.",
-        "not-banned": "Banned tokens still have a probability.",
+        "not-banned": "Banned tokens still have a probability. A large negative number is not minus "
+        "infinity: the others may be lower still.",
+        "inverted-mask": "A mask is the wrong way round. torch.where(mask, a, b) takes a where the mask is "
+        "True, and x.masked_fill(mask, value) writes the value there.",
+        "not-penalised": "Tokens that were seen are not penalised at all.",
+        "penalised-too-late": "The penalty is for the scores, before the softmax, and not for probabilities.",
+        "softmax-over-batch": "The softmax runs over the batch; each row is a distribution over the "
+        "vocabulary, so it is dim=-1.",
         "not-renormalised": "The ban came after the softmax, so the probabilities no longer add up to 1.",
         "banned-by-zero": "A logit of 0 is not a probability of 0: it takes minus infinity.",
         "all-penalised": "All tokens were penalised, not only those seen.",
@@ -74,6 +82,9 @@ def check_capturable(answer, rng):
             waits = WaitsFor()
             judge_eager(answer, first, waits)
             judge_replays(answer, first, second, waits)
+            logits, seen, banned, _ = first
+            low = logits - 120, seen, banned, torch.full((), 1.02, device=device)
+            judge_eager(answer, low, waits)
 
 
 def judge_eager(answer, case, waits) -> None:
@@ -89,6 +100,8 @@ def judge_eager(answer, case, waits) -> None:
     if changed := [n for n, a, b in zip(ARGUMENTS, given, case, strict=True) if not torch.equal(a, b)]:
         raise Wrong("changed-logits", f"After a call of it, {' and '.join(changed)} had changed.")
     if same(value, right):
+        if (left := value[:, case[2]]).any():
+            raise Wrong("not-banned", f"A banned token has the probability {float(left.max()):.2g}.")
         return
     if value.shape != right.shape or value.dtype != right.dtype:
         kinds = [f"{str(t.dtype).removeprefix('torch.')} {list(t.shape)}" for t in (value, right)]
@@ -97,11 +110,13 @@ def judge_eager(answer, case, waits) -> None:
     numbers = [f"{float(t.flatten()[worst]):.4g}" for t in (value, right)]
     place = f"row {worst // value.shape[1]}, token {worst % value.shape[1]}"
     seen = f"Called eagerly: for {place} you give {numbers[0]}; right is {numbers[1]}."
+    for key, formula in FORMULAS.items():
+        if any(torch.allclose(value, wrong, 1e-4, 1e-5, equal_nan=True) for wrong in formula(*case)):
+            raise Wrong(key, seen)
     if value.isnan().any():
         raise Wrong("nan", seen)
-    for key, formula in FORMULAS.items():
-        if same(value, formula(*case)):
-            raise Wrong(key, seen)
+    if (value[:, case[2]] > 0.01).any():
+        raise Wrong("not-banned", seen)
     raise Wrong("wrong-value", seen)
 
 
@@ -122,7 +137,7 @@ def judge_replays(answer, first, second, waits) -> None:
     for case in (first, (logits, seen, banned, second[3]), second, first):
         for tensor, new in zip(static, case, strict=True):
             tensor.copy_(new)
-        out.fill_(float("nan"))
+        poison(out)
         graph.replay()
         if same(out, probabilities(*case)):
             continue

@@ -1,13 +1,15 @@
 """Exercise 2.1: capture a function of one tensor, and give back what it takes to replay it."""
 
+import weakref
+
 import torch
 
 from minillm.grading.checks.lesson02.capture_judge import judge
 from minillm.grading.checks.lesson02.device_memory import as_on_a_gpu
 from minillm.grading.checks.lesson02.observed import MISTAKES, Observed
 from minillm.grading.checks.lesson02.refused import name_refusal
-from minillm.grading.registry import exercise
-from minillm.graphs import device
+from minillm.grading.registry import Wrong, exercise
+from minillm.graphs import cuda, device
 
 REFUSALS = {
     "wait": "waits-in-capture",
@@ -15,6 +17,9 @@ REFUSALS = {
     "default stream": "default-stream",
     "early replay": "replayed-too-early",
 }
+
+
+_returned = weakref.WeakSet()  # the graphs that answers gave back and somebody still holds
 
 
 def random_tensor(rng, *shape: int) -> torch.Tensor:
@@ -52,6 +57,14 @@ def make_fn(rng, width: int) -> Observed:
         "capture_begin() you have to be inside `with cuda.stream(...):`.",
         "replayed-too-early": "The graph was replayed before its capture had ended. It can be replayed once "
         "the `with` block is over.",
+        "never-ended": "The capture was begun and never ended, so there is no graph, and everything that "
+        "follows on that stream is refused. capture_end() belongs after fn; `with cuda.graph(g):` calls it.",
+        "left-stream": "Another stream is current when your function returns, so what the caller does next "
+        "lands there. Use `with cuda.stream(...):`, which puts the old one back.",
+        "inference-input": "static_input was made in inference mode, and outside of it torch refuses every "
+        "write to such a tensor: the caller could not load anything. Make it before, or use torch.no_grad().",
+        "kept-from-before": "It gave back the graph of an earlier call, with another fn. Whatever is kept "
+        "between calls has to know which function it belongs to.",
         "callers-tensor": "The graph works on the caller's tensor, who goes on to use it, and sees it "
         "overwritten by the next load. Capture on a copy of your own.",
         "dropped-input": "The tensor that was captured as input is gone. The graph goes on to read its "
@@ -70,15 +83,39 @@ def make_fn(rng, width: int) -> Observed:
     },
 )
 def check_capture_and_replay(answer, rng):
-    for rows, width in ((3, 8), (5, 16)):
+    kinds = ((3, 8, torch.float32), (5, 16, torch.float64), (3, 8, torch.float32))
+    for rows, width, dtype in kinds:  # the last one like the first, for answers that keep what they made
         with as_on_a_gpu():
-            fn, x = make_fn(rng, width), random_tensor(rng, rows, width)
-            before, news = x.clone(), [random_tensor(rng, rows, width) for _ in range(2)]
+            fn, x = make_fn(rng, width), random_tensor(rng, rows, width).to(dtype)
+            before, news = x.clone(), [random_tensor(rng, rows, width).to(dtype) for _ in range(2)]
+            current = cuda.current_stream()
             try:
                 returned = answer(fn, x)
             except Exception as error:
                 name_refusal(error, REFUSALS)
                 raise
+            _judge_streams(current)
+            _judge_age(returned)
             kept = [x]
             del x  # the judge lets go of the last reference when it wants to know who else has one
             judge(fn, kept, before, returned, news)
+
+
+def _judge_streams(current) -> None:
+    """No capture may be underway when an answer returns, and its stream may not be the current one."""
+    try:
+        cuda.synchronize()
+    except RuntimeError as error:
+        name_refusal(error, {"wait": "never-ended"})
+        raise
+    if cuda.current_stream() != current:
+        raise Wrong("left-stream", "cuda.current_stream() is another than before the call.")
+
+
+def _judge_age(returned) -> None:
+    """No graph may come twice: each call has another fn."""
+    for each in returned if isinstance(returned, (tuple, list)) else ():
+        if isinstance(each, cuda.CUDAGraph):
+            if each in _returned:
+                raise Wrong("kept-from-before", "An earlier call returned the same graph.")
+            _returned.add(each)

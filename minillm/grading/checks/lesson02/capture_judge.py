@@ -2,7 +2,7 @@
 
 import torch
 
-from minillm.grading.checks.lesson02.device_memory import in_use, same, squat
+from minillm.grading.checks.lesson02.device_memory import in_use, on_device, poison, same, squat
 from minillm.grading.checks.lesson02.observed import Call, Observed, judge_calls
 from minillm.grading.registry import Wrong
 from minillm.graphs import cuda
@@ -17,6 +17,8 @@ def judge(fn: Observed, kept: list, before: torch.Tensor, returned, news: list[t
     """
     graph, static, output = _parts(returned)
     call = judge_calls(fn)
+    if static.is_inference():
+        raise Wrong("inference-input", "static_input.is_inference() is True.")
     captured, callers = call.inputs["x"], kept[0].data_ptr()
     if static.data_ptr() == callers or not same(kept[0], before):
         aliased = static.data_ptr() == callers
@@ -54,6 +56,9 @@ def _parts(returned):
     ):
         kinds = ", ".join(type(each).__name__ for each in returned)
         raise Wrong("wrong-type", f"{wanted}; you return {kinds}.")
+    for name, tensor in (("static_input", static), ("static_output", output)):
+        if not on_device(tensor):
+            raise Wrong("wrong-type", f"{wanted}, on the device; your {name} is in host memory.")
     return graph, static, output
 
 
@@ -73,7 +78,7 @@ def _explain_input(fn: Observed, call: Call, captured: int, graph, static, outpu
 
 def _follows(fn: Observed, graph, static, output, new) -> bool:
     """Whether what is loaded into `static` comes out at `output`, whatever lies between."""
-    output.fill_(float("nan"))
+    poison(output)
     static.copy_(new)
     graph.replay()
     return same(output, fn.compute(new))
@@ -82,7 +87,7 @@ def _follows(fn: Observed, graph, static, output, new) -> bool:
 def _replay(fn: Observed, graph, static, output, news) -> None:
     squatters = squat(static)  # noqa: F841  they hold the addresses that the answer let go of
     for new in news:
-        output.fill_(float("nan"))  # what a replay does not write stays visible
+        poison(output)
         static.copy_(new)
         graph.replay()
         if not same(static, new):

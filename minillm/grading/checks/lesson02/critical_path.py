@@ -6,6 +6,7 @@ import sys
 from minillm.grading.checks.lesson02 import critical_path_cases as cases_of
 from minillm.grading.checks.lesson02.critical_path_mistakes import FORMULAS
 from minillm.grading.checks.lesson02.critical_path_truth import is_path, length, total
+from minillm.grading.checks.lesson02.critical_path_work import few_calls, limited, refuse_cubic
 from minillm.grading.compare import compare, number, same, short
 from minillm.grading.registry import Wrong, exercise
 
@@ -19,10 +20,16 @@ def read(value, _right=None) -> tuple[float, list[int]]:
         raise Wrong("returned-nothing")
     try:
         us, path = value
-        path = [int(i) for i in path]
+        path = [_node(i) for i in path]
     except (TypeError, ValueError):
         raise Wrong("wrong-type", f"Return two things, (length_us, path); yours is {short(value)}.") from None
     return number(us), path
+
+
+def _node(i) -> int:
+    if isinstance(i, str):
+        raise TypeError
+    return int(i)
 
 
 def judge_path(path, us, edges, durations) -> None:
@@ -84,6 +91,10 @@ def judge_path(path, us, edges, durations) -> None:
         "path-too-short": "The length is right, but the durations along the path do not add up to it.",
         "every-path": "Every path was walked, and their number doubles with each fork. Compute the end of "
         "each node once and keep it.",
+        "all-pairs": "The work grows with the third power of the number of nodes, as when every pair is "
+        "tried by way of every other node. A decode step would take it hours; look at each edge once.",
+        "endless": "It does not come to an end, or not soon: a loop whose condition stays true, or one that "
+        "tries every order of the nodes.",
         "recursion-limit": "Your function calls itself once for each node of a path, and a decode step has "
         "thousands in a row: Python stops at about a thousand. A loop has no such limit.",
     },
@@ -106,13 +117,14 @@ def _check(answer, rng):
         paths.append(path)
         return us
 
-    compare(answer, cases, length, FORMULAS, ARGUMENTS, read=read_length)
+    compare(limited(answer), cases, length, FORMULAS, ARGUMENTS, read=read_length)
     for (*_, edges, durations), path in zip(cases, paths, strict=True):
         judge_path(path, length(len(durations), edges, durations), edges, durations)
     layered, long = cases_of.layers(rng), cases_of.chain(rng)
     seen = f"On {layered[0]} nodes in layers of three it was still calling functions after 400,000 calls."
-    with cases_of.few_calls(seen):
+    with few_calls(seen):
         _compare_large(answer, layered)
+    refuse_cubic(answer, rng)
     try:
         _compare_large(answer, long)
     except RecursionError as error:

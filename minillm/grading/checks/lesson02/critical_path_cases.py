@@ -1,12 +1,8 @@
-"""Exercise 2.5: graphs to try an answer on, and a limit to how much work it may do."""
-
-import sys
-from contextlib import contextmanager
+"""Exercise 2.5: graphs to try an answer on."""
 
 from minillm.grading.checks.lesson02.critical_path_truth import neighbours
-from minillm.grading.registry import Wrong
 
-MOST_CALLS = 400_000
+LONG = 4000  # nodes in a row
 
 
 def relabelled(rng, nodes, edges, durations):
@@ -60,10 +56,10 @@ def small(rng):
         graph = random_graph(rng, nodes=rng.randint(6, 10))
         if is_telling(*graph[:2]):
             cases.append(graph)
-    return [*cases, (1, [], [rng.uniform(1, 9)]), (0, [], [])]
+    return [*cases, (3, [], [rng.uniform(1, 9) for _ in range(3)]), (1, [], [rng.uniform(1, 9)]), (0, [], [])]
 
 
-def chain(rng, nodes=4000):
+def chain(rng, nodes=LONG):
     """One after the other, as a decode step on one stream; the numbers run against the order."""
     return nodes, [(i + 1, i) for i in range(nodes - 1)], [rng.uniform(1, 9) for _ in range(nodes)]
 
@@ -83,23 +79,3 @@ def layers(rng, depth=16, width=3):
 def is_telling(nodes, edges) -> bool:
     """Whether some node waits for two others and some number comes before one that it waits for."""
     return max(map(len, neighbours(nodes, edges)[0])) > 1 and any(i > j for i, j in edges)
-
-
-@contextmanager
-def few_calls(seen: str):
-    """Raise Wrong("every-path") from within an answer that goes on calling functions without end."""
-    before, count = sys.getprofile(), 0
-
-    def on_event(frame, event, argument):
-        nonlocal count
-        count += 1
-        if count > MOST_CALLS:
-            raise Wrong("every-path", seen)
-        if before is not None:
-            before(frame, event, argument)
-
-    sys.setprofile(on_event)
-    try:
-        yield
-    finally:
-        sys.setprofile(before)

@@ -2,7 +2,12 @@
 
 from functools import cache
 
-from minillm.grading.checks.lesson02.critical_path_truth import ends, length, neighbours
+from minillm.grading.checks.lesson02.critical_path_truth import (
+    closed_when_first_met,
+    ends,
+    length,
+    neighbours,
+)
 
 
 def _paths(nodes, edges):
@@ -110,7 +115,10 @@ def _in_order_of_starts(nodes, edges, durations):
 
 
 FORMULAS = {
-    "sum-of-all": lambda nodes, edges, durations: float(sum(durations)),
+    "sum-of-all": [
+        lambda nodes, edges, durations: float(sum(durations)),
+        lambda nodes, edges, durations: length(nodes, edges, durations) if edges else float(sum(durations)),
+    ],
     "counted-nodes": lambda nodes, edges, durations: length(nodes, edges, [1] * nodes),
     "counted-edges": lambda nodes, edges, durations: max(length(nodes, edges, [1] * nodes) - 1, 0),
     "most-hops": [most_hops(choose) for choose in (max, min)],
@@ -126,6 +134,8 @@ FORMULAS = {
     "lonely-nodes": _edges_only,
     "index-order": [
         _one_pass_over_edges,
+        lambda nodes, edges, durations: _one_pass_over_edges(nodes, sorted(edges), durations),
+        closed_when_first_met,
         lambda nodes, edges, durations: max(ends(nodes, edges, durations, order=range(nodes)), default=0.0),
         lambda nodes, edges, durations: max(_in_order_of_starts(nodes, edges, durations), default=0.0),
     ],

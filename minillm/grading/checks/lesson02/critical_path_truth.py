@@ -46,3 +46,16 @@ def is_path(path, edges) -> bool:
 def total(path, durations) -> float:
     """Microseconds of the nodes of `path`, one after the other."""
     return float(sum(durations[i] for i in path))
+
+
+def closed_when_first_met(nodes, edges, durations):
+    """A mistake: Dijkstra's algorithm, turned round. The node with the latest end so far counts as final."""
+    before, after = neighbours(nodes, edges)
+    open_, closed = {i: durations[i] for i in range(nodes) if not before[i]}, {}
+    while open_:
+        i = max(open_, key=open_.get)
+        closed[i] = open_.pop(i)
+        for j in after[i]:
+            if j not in closed:
+                open_[j] = max(open_.get(j, 0.0), closed[i] + durations[j])
+    return max(closed.values(), default=0.0)

@@ -11,6 +11,7 @@ from minillm.graphs import device
 WORDS = {
     "unjoined": ("capturing stream has unjoined work",),
     "unforked": ("dependency created on uncaptured work in another stream",),
+    "default-stream": ("would make the legacy stream depend on a capturing",),
     "synchronised": SYNCHRONISED,
 }
 CHAIN = "In the captured graph a path leads from one branch to the other."
@@ -18,6 +19,7 @@ SEEN = {
     "one-stream": CHAIN,
     "serialised": CHAIN,
     "unforked": "In the captured graph no path leads from the kernel before your call to each branch.",
+    "another-stream": "Both ran on streams that are not the one you were given.",
     "joined-late": "In the captured graph no path leads from each branch to combine.",
 }
 
@@ -43,8 +45,12 @@ SEEN = {
         "joined-late": "The join comes too late: combine does not wait for both branches, a race. The main "
         "stream has to wait for the side stream before combine is called.",
         "one-stream": "Everything went to one stream, so the graph is a chain and nothing can overlap.",
+        "another-stream": "Neither branch ran on `side`. The caller chose that stream, and libraries "
+        "take memory for each new one.",
         "serialised": "One branch waits for the other: there are two streams, but the graph is still a "
         "chain. Fork before the first branch gets work, and join after the second.",
+        "default-stream": "The default stream cannot be part of a capture. The stream that you were called "
+        "on is cuda.current_stream(): remember it before you switch.",
         "synchronised": "Something in there makes the CPU wait, which a capture refuses: nothing is running "
         "that could be waited for. `wait_stream` and `wait_event` order streams and let the CPU go on.",
         "side-left-current": "The side stream is still the current one when your function returns, so what "
@@ -113,4 +119,6 @@ def _mistake_of(order, program) -> str | None:
         return "one-stream" if streams["left"] == streams["right"] else "serialised"
     if not order.forked:
         return "unforked"
-    return None if order.joined else "joined-late"
+    if not order.joined:
+        return "joined-late"
+    return None if program.side in (streams["left"], streams["right"]) else "another-stream"

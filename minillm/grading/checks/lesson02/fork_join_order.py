@@ -44,15 +44,20 @@ def by_edges(program, found) -> Order:
     if not all((scales, left, right, combines)):
         raise LookupError("a part of the program has no node in the graph")
 
+    def beginnings(part):
+        return [j for j in part if not any(before[j] >> i & 1 for i in part)]
+
     def waits(first, then):
         """Whether `then` begins after a node of `first`; a later copy of its result does not count."""
-        beginnings = [j for j in then if not any(before[j] >> i & 1 for i in then)]
-        return any(before[j] >> i & 1 for i in first for j in beginnings)
+        return any(before[j] >> i & 1 for i in first for j in beginnings(then))
+
+    # a second beginning is a copy of a branch's result that does not wait for that branch
+    races = any(len(beginnings(part)) > 1 for part in (left, right))
 
     return Order(
         forked=follows(scales, left | right),
-        joined=follows(left | right, combines),
-        serial=waits(left, right) or waits(right, left),
+        joined=follows(left | right, combines) and not races,
+        serial=not races and (waits(left, right) or waits(right, left)),
     )
 
 

@@ -6,8 +6,9 @@ from minillm.grading.checks.lesson02.capture_and_replay import REFUSALS, random_
 from minillm.grading.checks.lesson02.device_memory import as_on_a_gpu
 from minillm.grading.checks.lesson02.observed import MISTAKES, Observed
 from minillm.grading.checks.lesson02.refused import name_refusal
-from minillm.grading.checks.lesson02.runner_judge import judge_calls_of, judge_refusals, judge_two, make
-from minillm.grading.registry import exercise
+from minillm.grading.checks.lesson02.runner_judge import judge_calls_of, judge_first_call, make
+from minillm.grading.checks.lesson02.runner_refusals import judge_refusals, judge_two
+from minillm.grading.registry import Wrong, exercise
 from minillm.graphs import device
 
 
@@ -25,7 +26,7 @@ def make_fn(rng, width: int = 6) -> Observed:
     """A function of those three, of several kernels; every input changes every row of the result."""
     basis, frequency = random_tensor(rng, width), random_tensor(rng, width)
 
-    def compute(token_ids, positions, hidden):
+    def compute(*, token_ids, positions, hidden):
         embedded = torch.cos(token_ids[:, None] * basis)  # no lookup: ids that are garbage may do no harm
         return torch.softmax(embedded + hidden, -1) + torch.sin(positions[:, None] * frequency)
 
@@ -64,18 +65,22 @@ def make_fn(rng, width: int = 6) -> Observed:
         "rebinds": "The new values did not reach the graph, which reads the addresses that it was captured "
         "with. A name, or a dict entry, that is bound to another tensor changes nothing there: copy_ into "
         "the old one.",
-        "stale-input": "Not every input was copied, so the graph ran on an old value of the others.",
+        "stale-input": "Not every value was copied, so the graph ran on an old one. The same tensor may come "
+        "again with other values in it.",
         "late-copy": "The graph was replayed before the new values were copied, so each call answers the "
         "one before.",
+        "early-clone": "The output was copied before the replay, so each call returns the result of the one "
+        "before. Replay first.",
         "not-replayed": "The graph was not replayed, so the output still holds what it held before.",
         "recaptures": "It captures again at a later call. A capture runs all of fn's Python and takes far "
         "longer than fn; the point of a runner is to do it once.",
         "calls-fn": "It calls fn itself when it should replay: eager work, with all its launches.",
-        "missing-name": "A name that is left out has to keep its last value.",
+        "missing-name": "A name that is left out has to keep its last value. At first that is the one in "
+        "`inputs`, and the caller may have put something else into its own tensor since.",
         "unknown-name": "An unknown name was ignored. A misspelt input would then keep its old value, and "
         "nobody would notice.",
         "broadcast": "A value of another shape was accepted: copy_ repeats one row for all of them. "
-        "A graph has one shape.",
+        "A graph has one shape, in all of its dimensions and in their order.",
         "converted": "A value of another dtype was accepted: copy_ converts, and what does not fit is cut.",
         "half-loaded": "The call was refused, but some of its values had been copied by then. Check all of "
         "them before you copy any.",
@@ -91,6 +96,16 @@ def check_graph_runner(answer, rng):
             judge_refusals(runner, make_values(rng, 4))
             smaller = make(answer, make_fn(rng), make_values(rng, 3))
             judge_two(runner, make_values(rng, 4), smaller, make_values(rng, 3))
+            other = make_fn(rng)
+            try:
+                alike = make(answer, other, make_values(rng, 4))
+            except Wrong as wrong:
+                if other.calls:
+                    raise
+                seen = "Of two runners with like inputs the second never called its fn."
+                raise Wrong("shared-state", seen) from wrong
+            judge_first_call(alike, make_values(rng, 4))
+            judge_two(runner, make_values(rng, 4), alike, make_values(rng, 4))
         except Exception as error:
             name_refusal(error, REFUSALS)
             raise

@@ -1,11 +1,11 @@
 """What a runner does: where its inputs lie, and what its calls answer."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 
 import torch
 
-from minillm.grading.checks.lesson02.device_memory import in_use, on_device, same, squat
+from minillm.grading.checks.lesson02.device_memory import in_use, on_device, poison, same, squat
 from minillm.grading.checks.lesson02.observed import Observed, judge_calls
 from minillm.grading.registry import Wrong
 from minillm.graphs.anatomy.report import count_of
@@ -20,6 +20,8 @@ class Subject:
     runner: object
     fn: Observed
     held: Values
+    callers: Values = field(default_factory=dict)
+    passed: int = 0  # calls that were right
 
     def call(self, values: Values) -> torch.Tensor:
         """What the runner returns; raises Wrong if it did anything else than replay, or gave no tensor."""
@@ -44,9 +46,14 @@ class Subject:
     def run(self, values: Values) -> torch.Tensor:
         """The same, for values that are right: raises Wrong if the output is not fn's of them."""
         before, self.held = self.held, {**self.held, **values}
-        out = self.call({name: tensor.clone() for name, tensor in values.items()})
+        for name, value in values.items():  # a caller that goes on to use its own tensors, and the same ones
+            self.callers.setdefault(name, torch.empty_like(value)).copy_(value)
+        out = self.call({name: self.callers[name] for name in values})
+        for tensor in self.callers.values():
+            tensor.fill_(77)
         if not same(out, self.fn.compute(**self.held)):
             self._explain(out, before)
+        self.passed += 1
         return out
 
     def dropped(self) -> list[str]:
@@ -63,7 +70,11 @@ class Subject:
         if same(out, self.fn.compute(**before)):
             if self._is_right_by_now():
                 raise Wrong("late-copy", "A further call without any values gave the right result.")
+            if self.passed:
+                raise Wrong("stale-input", "The tensors were those of the call before, with new values.")
             raise Wrong("rebinds", "The result is that of the values before.")
+        if self._is_right_by_now():
+            raise Wrong("early-clone", "The next call, without any values, gave this call's result.")
         raise Wrong("wrong-value", f"The output, of shape {list(out.shape)}, is not fn's of these values.")
 
     def _is_right_by_now(self) -> bool:
@@ -75,12 +86,17 @@ class Subject:
 
 def make(answer, fn: Observed, examples: Values) -> Subject:
     """A runner of `fn`; raises Wrong if it was captured on the wrong tensors. Empties `examples`."""
-    held = {name: tensor.clone() for name, tensor in examples.items()}
-    runner = answer(fn, dict(examples))
+    held, given = {name: tensor.clone() for name, tensor in examples.items()}, dict(examples)
+    runner = answer(fn, given)
     call = judge_calls(fn)
     for name in held:
         if examples[name].data_ptr() == call.inputs[name] or not same(examples[name], held[name]):
             raise Wrong("callers-tensors", f"{name} was captured at the address of the caller's tensor.")
+        if given.get(name) is not examples[name]:
+            raise Wrong("callers-tensors", f"The caller's dict has another tensor under {name} than before.")
+    for tensor in examples.values():
+        tensor.fill_(77)
+    given.clear()
     examples.clear()
     for name, address in call.inputs.items():
         alive = in_use(address)
@@ -98,57 +114,22 @@ def judge_calls_of(subject: Subject, news: list[Values]) -> None:
         out = subject.run(values)
         if out.data_ptr() != subject.fn.captured[0].output and in_use(out.data_ptr()) is None:
             raise Wrong("clone-in-graph", "A call returns a copy of fn's output that was made in the graph.")
-        out.fill_(float("nan"))  # what a replay does not write stays visible
+        poison(out)
         del squatters
     for names in (("hidden",), ("positions", "token_ids")):
-        given = " and ".join(names)
-        try:
-            subject.run({name: news[2][name] for name in names})
-        except Wrong as wrong:
-            raise Wrong("missing-name", f"Called with {given} only. {wrong.seen}") from None
-        except Exception as error:
-            raise Wrong("missing-name", f"With {given} only it raised {type(error).__name__}.") from error
+        _judge_without(subject, {name: news[2][name] for name in names})
 
 
-def judge_refusals(subject: Subject, new: Values) -> None:
-    """Calls that must be refused, and must leave everything as it was."""
-    row, wide, narrow = new["hidden"][:1], new["hidden"].double(), new["token_ids"].int()
-    bad = {
-        "temperature": ("unknown-name", {"hidden": new["hidden"], "temperature": new["hidden"]}),
-        "token_id": ("unknown-name", {"token_id": new["token_ids"]}),
-        "one row": ("broadcast", {"token_ids": new["token_ids"], "hidden": row}),
-        "one position": ("broadcast", {"positions": new["positions"][:1]}),
-        "float64": ("converted", {"positions": new["positions"], "hidden": wide}),
-        "int32": ("converted", {"hidden": new["hidden"], "token_ids": narrow}),
-    }
-    for what, (key, values) in bad.items():
-        kinds = [f"{name} {t.dtype} {list(t.shape)}" for name, t in values.items()]
-        seen = f"The runner was made for {_described(subject.held)}; it was called with {', '.join(kinds)}."
-        try:
-            subject.runner(**values)
-        except Exception:
-            refused = True
-        else:
-            refused = False
-        if not refused:
-            raise Wrong(key, seen.replace("torch.", ""))
-        if len(values) > 1 and not same(subject.call({}), subject.fn.compute(**subject.held)):
-            raise Wrong("half-loaded", f"After a call that it refused ({what}) the next result was another.")
+def judge_first_call(subject: Subject, new: Values) -> None:
+    """The first call of all leaves names out, so it needs the values that the runner was made with."""
+    _judge_without(subject, {"hidden": new["hidden"]})
 
 
-def _described(values: Values) -> str:
-    return ", ".join(f"{name} {t.dtype} {list(t.shape)}" for name, t in values.items())
-
-
-def judge_two(subject: Subject, values: Values, other: Subject, others: Values) -> None:
-    """Two runners, the second made after the first: neither may disturb the other."""
-    if gone := subject.dropped():  # so no replay: that address may be nobody's by now
-        raise Wrong("shared-state", f"When a second runner was made, the first one's {gone[0]} was dropped.")
-    for each, given in ((other, others), (subject, values)):
-        try:
-            each.run(given)
-        except Wrong as wrong:
-            raise Wrong("shared-state", f"With two runners, of batch 4 and 3. {wrong.seen}") from None
-        except Exception as error:
-            seen = f"With two runners, of batch 4 and 3, one raised {type(error).__name__}: {error}"
-            raise Wrong("shared-state", seen) from error
+def _judge_without(subject: Subject, values: Values) -> None:
+    given = " and ".join(values)
+    try:
+        subject.run(values)
+    except Wrong as wrong:
+        raise Wrong("missing-name", f"Called with {given} only. {wrong.seen}") from None
+    except Exception as error:
+        raise Wrong("missing-name", f"With {given} only it raised {type(error).__name__}.") from error

@@ -3,12 +3,15 @@
 import torch
 
 from minillm.grading.checks.lesson02.captured_errors import SYNCHRONISED, refuse_as
+from minillm.grading.checks.lesson02.device_memory import as_on_a_gpu
+from minillm.grading.checks.lesson02.seeded_dropout_memory import judge_draws, judge_memory
 from minillm.grading.checks.lesson02.seeded_dropout_run import begin, inputs
 from minillm.grading.registry import Wrong, exercise
 
 WORDS = {
     "seeded-in-capture": ("set_current_seed can be called during stream capture only if",),
     "unregistered": ("CUDA generator not in capture mode", "Cannot construct a new CUDAGeneratorImpl"),
+    "host-copy": ("Cannot copy between CPU and CUDA tensors during CUDA graph capture",),
     "synchronised": SYNCHRONISED,
 }
 
@@ -37,7 +40,8 @@ WORDS = {
         "reseeds-every-replay": "All replays from one seed are equal, as if the generator was set back each "
         "time. After reseed(seed) a replay has to go on where the one before it stopped.",
         "seed-ignored": "reseed(seed) does not bring the same masks back. The seed has to be set on the "
-        "generator that the graph draws from, outside the capture, each time reseed is called.",
+        "generator that the graph draws from, outside the capture, each time reseed is called. Without a "
+        "GPU torch.cuda.manual_seed seeds nothing; torch.manual_seed seeds the default generators of both.",
         "seeded-too-early": "The first replays are not the ones that come after reseed(seed): something was "
         "drawn in between, by a warm-up perhaps. A capture draws nothing, so seed after both.",
         "one-seed": "Two seeds give the same masks: reseed does not use the seed that it is given.",
@@ -51,6 +55,14 @@ WORDS = {
         "applied without looking at it: multiply by it.",
         "stale-input": "The output does not follow x: the graph reads a copy that was made outside of it.",
         "overwrote-x": "x is changed by a replay. It is the static input, and its owner may want to use it.",
+        "dropped-tensor": "A tensor that the graph uses is gone: no name of yours holds it, so its memory "
+        "goes to whoever asks next. Keep mask and constants as long as the graph.",
+        "work-outside": "A part of the dropout runs outside of the graph, by launches of its own each time.",
+        "seeds-overlap": "After reseed(seed + 1) come the masks of reseed(seed), one step on: a seed plus a "
+        "counter. Set the seed once and let the generator go on.",
+        "host-copy": "Random numbers from the CPU cannot come into the capture, and would be the same at "
+        "every replay. Draw them on the device.",
+        "ignores-p": "p is not used: F.dropout drops half of the elements if it is not told otherwise.",
         "nothing-dropped": "Nothing is dropped: dropout works with training=True only.",
         "keeps-p": "An element is kept with probability p; it has to be dropped with probability p.",
         "not-scaled": "What is kept has to be divided by 1 - p, so that the mean of the output is that of x.",
@@ -61,7 +73,12 @@ WORDS = {
 )
 def check_seeded_dropout(answer, rng):
     for p in (rng.uniform(0.15, 0.35), rng.uniform(0.6, 0.8)):
-        seed, other = rng.sample(range(1, 10**6), 2)
+        seed, other = rng.sample(range(1, 10**6, 3), 2)
+        _check(answer, rng, p, seed, other)
+
+
+def _check(answer, rng, p, seed, other):
+    with as_on_a_gpu():
         first, second = inputs(rng), inputs(rng)
         try:
             run = begin(answer, first, p, seed)
@@ -69,22 +86,16 @@ def check_seeded_dropout(answer, rng):
             refuse_as(error, WORDS)
         run.replays("first", first, 2)
         run.replays("new input", second, 1)
-        for part, of in (("again", seed), ("other", other), ("once more", seed)):
+        parts = {"again": seed, "other": other, "once more": seed, "neighbour": seed + 1, "refilled": seed}
+        for part, of in parts.items():
+            if part == "refilled":
+                run.refill()
             run.seed(of)
             run.replays(part, second, 2)
-        _judge_draws(run)
+        judge_memory(run)
+        judge_draws(run)
         _judge_values(run)
         _judge_masks(run, seed, other)
-
-
-def _judge_draws(run):
-    if run.overwrote:
-        raise Wrong("overwrote-x", "After replay() other values stood in x than before.")
-    if run.in_reseed.captured or run.in_replay.captured:
-        raise Wrong("recaptured", "A capture was seen within it.")
-    if drawn := run.in_replay.eager or run.in_reseed.eager:
-        where = "replay()" if run.in_replay.eager else "reseed(seed)"
-        raise Wrong("drew-eagerly", f"In {where} torch was asked for {drawn[0]}.")
 
 
 def _judge_values(run):
@@ -113,7 +124,9 @@ def _judge_fraction(kept, dropped, p, seen):
         raise Wrong("not-elementwise", f"{seen}.")
     near = 6 * (p * (1 - p) / kept.numel()) ** 0.5  # six standard deviations
     if abs(dropped - p) > near:
-        raise Wrong("keeps-p" if abs(dropped - (1 - p)) <= near else "wrong-value", f"{seen}.")
+        near_half = 6 * 0.5 / kept.numel() ** 0.5
+        key = "keeps-p" if abs(dropped - (1 - p)) <= near else "wrong-value"
+        raise Wrong("ignores-p" if abs(dropped - 0.5) <= near_half else key, f"{seen}.")
 
 
 def _judge_masks(run, seed, other):
@@ -130,6 +143,8 @@ def _judge_masks(run, seed, other):
         raise Wrong("seed-ignored", f"Two replays after reseed({seed}), twice: the masks differ.")
     if same(again, others):
         raise Wrong("one-seed", f"reseed({seed}) and reseed({other}) were followed by the same masks.")
+    if same(run.masks("neighbour")[:1], again[1:]):
+        raise Wrong("seeds-overlap", f"With reseed({seed}) and reseed({seed + 1}).")
     if same(again[:1], again[1:]):
         raise Wrong("reseeds-every-replay", f"After reseed({seed}) two replays gave the same mask.")
     if not same(first, again):
