@@ -187,10 +187,20 @@ def read_all(x):
         lambda: str(x),
         lambda: graphs.cuda.synchronize(),
         lambda: graphs.cuda.current_stream().synchronize(),
+        lambda: asked_until_done(),
+        lambda: x[x > 0],
+        lambda: torch.empty(3, device=graphs.device).__setitem__(x > 0, x),
     ]
 
 
-@pytest.mark.parametrize("number", range(13))
+def asked_until_done():
+    event = graphs.cuda.Event()
+    event.record()
+    while not event.query():
+        pass
+
+
+@pytest.mark.parametrize("number", range(16))
 def test_waits_are_noted(memory, number):
     watch, x = watching.Watch(), torch.ones(3, device=graphs.device)
     with watch.on():
@@ -207,8 +217,9 @@ def test_what_does_not_wait_is_not_noted_and_nothing_stays_behind(memory):
         x.copy_(host)
         x.to(x.device), x.to(torch.float16), x.shape, len(x), x.data_ptr(), x.fill_(2.0)
         host.tolist(), host[0].item(), host.numpy()
+        x[x > 0] = 2.0
         raise KeyError
-    assert watch.waits == [] and len(watch.written) == 3
+    assert watch.waits == [] and len(watch.written) == 4
     assert originals == [owner.synchronize for owner in (graphs.cuda, graphs.cuda.Stream, graphs.cuda.Event)]
 
 

@@ -61,8 +61,9 @@ def test_no_mistake_of_3_4_looks_like_another_or_like_none():
         logits_seen.clear()
         with pytest.raises(Wrong) as error:  # it is eager
             temperature.check_capture_softmax(answer, random.Random(seed))
-        assert error.value.key == "eager" and len(seen) == 5
-        for value, before in zip(seen, seen[-1:] + seen[:-1], strict=True):
+        assert error.value.key == "eager" and len(seen) == 7
+        assert seen[5] == seen[4] and seen[6] == seen[0]  # for a result that is kept by its temperature
+        for value, before in zip(seen[:5], seen[4:5] + seen[:4], strict=True):
             assert min(abs(value - other) for other in (1 / value, int(value), before, 1)) > 0.05
         assert not any(torch.equal(logits_seen[0], other) for other in logits_seen[1:])
 
@@ -169,6 +170,8 @@ WAITS = {
     "synchronize": lambda x: cuda.synchronize(),
     "stream": lambda x: cuda.current_stream().synchronize(),
     "event": lambda x: recorded().synchronize(),
+    "a loop of queries": lambda x: until_reached(),
+    "a mask on the left": lambda x: x.__setitem__(x > 0, x[:1]),
 }
 NO_WAITS = {
     "arithmetic": lambda x: (x + 1).clone().sum(),
@@ -184,6 +187,8 @@ NO_WAITS = {
     "pinned": lambda x: torch.zeros(4).pin_memory().copy_(x, non_blocking=True),
     "not blocking": lambda x: x.to("cpu", non_blocking=True),
     "event": lambda x: recorded().query(),
+    "a number where a mask is": lambda x: x.__setitem__(x > 0, 1.0),
+    "now and then a query": lambda x: asked_between(x),
 }
 
 
@@ -191,6 +196,13 @@ def recorded():
     event = cuda.Event()
     event.record()
     return event
+
+
+def asked_between(x):
+    event = recorded()
+    assert not event.query()  # as on a device that is busy
+    x.add_(1)
+    assert event.query()
 
 
 def noted(op):
@@ -237,8 +249,10 @@ def test_a_copy_that_is_read_at_once_is_noticed(on_heap):
 
 def test_afterwards_nothing_is_watched(on_heap):
     before = cuda.synchronize, cuda.Event.synchronize, cuda.Stream.synchronize, cuda.Event.query
+    record = cuda.Event.record
     with pytest.raises(ZeroDivisionError):
         noted(lambda x: 1 / 0)
+    assert record is cuda.Event.record
     assert before == (cuda.synchronize, cuda.Event.synchronize, cuda.Stream.synchronize, cuda.Event.query)
 
 

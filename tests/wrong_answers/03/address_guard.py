@@ -66,7 +66,7 @@ class Place:
 
 @right("3.6")
 def asks_small_objects(tensors):
-    places = dict(zip(tensors, map(Place, tensors.values()), strict=True))
+    places = {name: Place(tensor.detach()) for name, tensor in tensors.items()}
 
     def check(current):
         bad = [name for name in places if places[name].differs(current.get(name))]

@@ -1,11 +1,10 @@
 """Exercise 3.6: a guard that names the buffer that moved."""
 
-import io
-from contextlib import redirect_stdout
-
 import torch
 
 from minillm.grading.checks.lesson03.guard_cases import CHANGES, UNCHANGED, buffers, in_freed_memory
+from minillm.grading.checks.lesson03.guard_says import Told, error_of, raised_by, say
+from minillm.grading.checks.lesson03.guard_scenes import check_scenes
 from minillm.grading.checks.lesson03.host_waits import HostWaits
 from minillm.grading.registry import Wrong, exercise
 from minillm.graphs import heap
@@ -48,8 +47,13 @@ from minillm.graphs import heap
         "the old one.",
         "ignores-strides": "Other strides at the same address and with the same shape went unnoticed.",
         "ignores-dtype": "Another dtype at the same address went unnoticed.",
-        "remembers-the-new": "After it has raised once it takes the new place for the right one. The graph "
-        "still uses the old one, so every check must raise until the tensor is back.",
+        "remembers-the-new": "A check changes what it compares with: it takes the new place for the right "
+        "one. The graph still uses the old one, so every check must judge by how things were at capture.",
+        "asks-late": "It asks the tensors that it keeps for their address at each check. A tensor that was "
+        "given other memory (`.data =`) answers with the new one: note the four when make_guard is called.",
+        "shared-notes": "What one guard notes, another overwrites: there is a graph, and a guard, for each "
+        "batch size. Keep the notes in the function, not in a global or in a default argument.",
+        "relies-on-order": "It goes by the order of the tensors in the dict. Go by their names.",
         "false-alarm": "It raises though every tensor is where it was.",
         "refuses-extra": "It raises because of a tensor that it was not given at first; the graph does not "
         "use that.",
@@ -72,44 +76,47 @@ def _check(answer, rng):
             raise Wrong("wrong-type", f"It has to return the function check(current); yours is a {kind}.")
         for key, change in UNCHANGED.items():
             current, what = change(dict(tensors))
-            if error := _raises(guard, current):
-                raise Wrong(key, f"{what}: {_say(error)}")
+            if error := raised_by(guard, current):
+                raise Wrong(key, f"{what}: {say(error)}")
+        if error := raised_by(guard, dict(tensors)):
+            raise Wrong("remembers-the-new", f"After a check with one tensor more, {say(error)}")
         usual = guard(dict(tensors))  # some return True
         for key, change in CHANGES.items():
             _must_raise(guard, usual, tensors, key, *change(dict(tensors), rng))
-        if _raises(guard, dict(tensors)):
+        if raised_by(guard, dict(tensors)):
             raise Wrong("remembers-the-new", "All tensors are at their first place again, and it raises.")
     if waits:
         raise Wrong("waits", f"It did {len(waits)} times.")
     _check_own_copy(guard, tensors)
+    check_scenes(answer)
     _check_held(answer, buffers(rng))
 
 
 def _must_raise(guard, usual, tensors, key, current, names, what):
-    error = _error(guard, current, usual)
+    error = error_of(guard, current, usual)
     if error is None:
         raise Wrong(key, f"{what}, and check(current) did not raise.")
-    if isinstance(error, _Told):
-        raise Wrong("does-not-raise", f"{what}: {_say(error)}")
+    if isinstance(error, Told):
+        raise Wrong("does-not-raise", f"{what}: {say(error)}")
     if isinstance(error, KeyError) and key == "ignores-missing":
-        raise Wrong(key, f"{what}: {_say(error)}, and not a RuntimeError that names what is gone.")
+        raise Wrong(key, f"{what}: {say(error)}, and not a RuntimeError that names what is gone.")
     if not isinstance(error, RuntimeError):
-        raise Wrong("wrong-error", f"{what}: {_say(error)}.")
+        raise Wrong("wrong-error", f"{what}: {say(error)}.")
     named = [name for name in tensors if name in str(error)]
     missing = [name for name in names if name not in named]
     if missing:
         key = "names-first-only" if len(missing) < len(names) else "names-nothing"
-        raise Wrong(key, f"{what}. Not named: {', '.join(missing)}. {_say(error)}")
+        raise Wrong(key, f"{what}. Not named: {', '.join(missing)}. {say(error)}")
     if others := [name for name in named if name not in names]:
-        raise Wrong("names-others", f"{what}. Named as well: {', '.join(others)}. {_say(error)}")
-    if _raises(guard, current) is None:
+        raise Wrong("names-others", f"{what}. Named as well: {', '.join(others)}. {say(error)}")
+    if raised_by(guard, current) is None:
         raise Wrong("remembers-the-new", f"{what}: the first check raised, the second did not.")
 
 
 def _check_own_copy(guard, tensors):
     """The caller replaces an entry of the dict that he gave."""
     tensors["positions"] = tensors["positions"].clone()
-    if _raises(guard, tensors) is None:
+    if raised_by(guard, tensors) is None:
         raise Wrong("same-dict", "positions was replaced in the dict that make_guard had been given.")
 
 
@@ -122,37 +129,5 @@ def _check_held(answer, tensors):
     new = in_freed_memory(shape, dtype, address)
     if new is not None:
         current[name] = new
-        seen = "It raised." if _raises(guard, current) else "It did not raise."
+        seen = "It raised." if raised_by(guard, current) else "It did not raise."
         raise Wrong("not-held", f"A new {name} was given the memory of the old one, at {address:#x}. {seen}")
-
-
-class _Told(Exception):
-    """Not raised, but returned or printed."""
-
-
-def _error(guard, current, usual=None):
-    """What `guard(current)` raises, or tells in another way: by printing, or by returning something other
-    than `usual`, what it returns when nothing has changed. None if it says nothing."""
-    printed = io.StringIO()
-    try:
-        with redirect_stdout(printed):
-            returned = guard(current)
-    except NotImplementedError:
-        raise
-    except Exception as error:
-        return error
-    if repr(returned) != repr(usual):
-        return _Told(f"it returned {returned!r}")
-    return _Told(f"it printed {printed.getvalue().strip()!r}") if printed.getvalue() else None
-
-
-def _raises(guard, current):
-    """What `guard(current)` raises, or None."""
-    error = _error(guard, current)
-    return None if isinstance(error, _Told) else error
-
-
-def _say(error) -> str:
-    if isinstance(error, _Told):
-        return str(error)[:200]
-    return f"it raised {type(error).__name__}: {str(error)[:200]}"

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 import torch
 
-from minillm.grading.checks.lesson03.sequence import all_same, shares_memory, tensors_of
+from minillm.grading.checks.lesson03.sequence import all_same, refuse_lazy, shares_memory, tensors_of
+from minillm.grading.checks.lesson03.stream_order import StreamOrder
 from minillm.grading.checks.lesson03.watching import Watch, captured, on_device, place, random_tensor, same
 from minillm.grading.registry import Wrong
 from minillm.graphs import cuda
@@ -26,7 +27,7 @@ class Case:
 
 
 def make_case(rng, dtype=torch.float32) -> Case:
-    batch, vocab = rng.randint(2, 4), rng.randint(5, 7)
+    batch, vocab = 2, rng.randint(5, 7)
     state = random_tensor(rng, batch, vocab).to(dtype)
     weight = random_tensor(rng, vocab).to(dtype)
 
@@ -45,15 +46,17 @@ def judge_call(case: Case, answer, steps: int, rng) -> None:
     case.watch, case.gave = Watch(), []
     watch, gave, before, where = case.watch, case.gave, case.logits.clone(), place(case.logits)
     static = case.logits.detach()
+    order = StreamOrder(watch, static)
 
     def replay():
         with watch.pause():
+            order.replay()
             case.graph.replay()
             gave.append(static.clone())
             watch.replays += 1
 
     try:
-        with watch.on():
+        with order.on(), watch.on():
             value = answer(replay, case.logits, steps)
     except Exception as error:
         if watch.moved:  # the emulator may refuse what CUDA lets happen
@@ -63,15 +66,20 @@ def judge_call(case: Case, answer, steps: int, rng) -> None:
     shape = list(static.shape)
     if place(case.logits) != where:
         raise Wrong("moved-logits", f"They were at {where[0]:#x}, now at {case.logits.data_ptr():#x}.")
+    refuse_lazy(value)
     if len(gave) != steps:
         raise Wrong("replay-count", f"The grader counted {len(gave)} replays for {steps} steps.")
     if early := [name for name, replays in watch.waits if replays < steps]:
         raise Wrong("waits", f"The first of {len(early)} such calls among {steps} replays was {early[0]}.")
     if isinstance(value, torch.Tensor) and list(value.shape) == [steps * shape[0], shape[1]]:
         raise Wrong("concatenated", f"For {steps} steps of logits {shape} you return {list(value.shape)}.")
+    if not same(static, gave[-1]):
+        raise Wrong("changed-input", "`logits` do not hold what the last replay left there.")
     found = tensors_of(value, steps, static.shape)
     if key := _collected(found, gave, before, static):
         raise Wrong(key, f"For {steps} steps of logits {shape}, compared with what each replay left there.")
+    if order.loose:
+        raise Wrong("unordered", order.loose)
     case.results.append((found, gave))
 
 

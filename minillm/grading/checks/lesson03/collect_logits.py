@@ -33,6 +33,9 @@ from minillm.grading.registry import exercise
         "name; `rows[i] = logits` or `rows[i].copy_(logits)` writes.",
         "waits": "You wait for the device inside the loop (cpu(), tolist(), item(), a copy to the host, "
         "synchronize()), so it runs dry at every step. Clone on the device, and read once at the end.",
+        "unordered": "Your own stream and the graph's work side by side, and nothing makes one wait for the "
+        "other: it may come out right, and need not. side.wait_stream(current) comes before what you put on "
+        "it, current.wait_stream(side) before who needs that.",
         "on-the-host": "Your results are in host memory; they were to stay on the device. Give the tensor "
         "that you make the logits' device, or leave the copy to the caller.",
         "other-dtype": "The values are right, the dtype is not: torch.empty makes float32 unless told "
@@ -46,7 +49,7 @@ from minillm.grading.registry import exercise
 )
 def check_collect_logits(answer, rng):
     with device_memory():
-        for dtype, counts in ((torch.float32, (4, 3)), (torch.float16, (3, 1))):
+        for dtype, counts in ((torch.float32, (4, 3, 4)), (torch.float16, (3, 1))):
             case = make_case(rng, dtype)
             for steps in counts:
                 judge_call(case, answer, steps, rng)

@@ -30,8 +30,11 @@ from minillm.grading.registry import Wrong, exercise
         "Python, and the graph goes on reading the old address. Write into it with copy_.",
         "copied-backwards": "The batch was overwritten: target.copy_(source) writes into what stands before "
         "the dot.",
-        "no-replay": "The graph was never replayed, so nothing was computed. (A function with `yield` runs "
-        "only when somebody iterates over what it returns; build a list, and return that.)",
+        "graph-arguments": "A graph takes no arguments and returns nothing: graph.replay() runs what was "
+        "captured on the memory it was captured with. Copy the batch into static_input before.",
+        "captured-again": "The graph is captured already. To capture for each batch costs many times a "
+        "replay: copy the batch into static_input, and replay.",
+        "no-replay": "The graph was never replayed, so nothing was computed.",
         "replay-count": "Each batch needs one replay, no more and no fewer.",
         "replayed-too-early": "The graph was replayed before the batch was copied, so each replay worked on "
         "the batch before. Copy first.",
@@ -49,6 +52,9 @@ from minillm.grading.registry import Wrong, exercise
         "replay, whoever calls it, overwrites it. Clone it as the others.",
         "copied-after-the-loop": "All your results hold what the last replay gave: the output was copied "
         "after the loop, when the earlier values were overwritten. Clone it after each replay.",
+        "unordered": "Your own stream and the graph's work side by side, and nothing makes one wait for the "
+        "other: it may come out right, and need not. side.wait_stream(current) comes before what you put on "
+        "it, current.wait_stream(side) before who needs that.",
         "cloned-too-early": "Your results are one replay behind: the output was cloned before the replay, "
         "so the first one is what stood there before, and the last one is missing.",
     },

@@ -1,4 +1,4 @@
-"""Exercise 3.1: a captured graph that notes each replay, and which mistake explains what was noted."""
+"""Exercise 3.1: which mistake explains what a graph was fed and what was kept of its output."""
 
 from __future__ import annotations
 
@@ -6,33 +6,11 @@ from dataclasses import dataclass, field
 
 import torch
 
-from minillm.grading.checks.lesson03.sequence import all_same, shares_memory, tensors_of
-from minillm.grading.checks.lesson03.watching import Watch, captured, memory, place, random_tensor, same
+from minillm.grading.checks.lesson03.sequence import all_same, refuse_lazy, shares_memory, tensors_of
+from minillm.grading.checks.lesson03.watched_graph import WatchedGraph
+from minillm.grading.checks.lesson03.watching import captured, memory, place, random_tensor, same
 from minillm.grading.registry import Wrong
 from minillm.graphs import cuda
-
-
-class WatchedGraph:
-    """A captured graph. Each replay notes what the static input held, and what the output then held."""
-
-    def __init__(self, graph, static_input: torch.Tensor, static_output: torch.Tensor):
-        self._graph = graph
-        # Views of their own: a `.data = ` on the answer's tensors does not move these.
-        self._input, self._output = static_input.detach(), static_output.detach()
-        self.watch, self.fed, self.gave = Watch(), [], []
-
-    def replay(self):
-        with self.watch.pause():
-            self.fed.append(self._input.clone())
-            self._graph.replay()
-            self.gave.append(self._output.clone())
-            self.watch.replays += 1
-
-    def begin(self, poison: torch.Tensor) -> None:
-        """A new call of the answer: something else stands in the static input, and an output of it."""
-        self._input.copy_(poison)
-        self._graph.replay()
-        self.watch, self.fed, self.gave = Watch(), [], []
 
 
 @dataclass
@@ -74,7 +52,7 @@ def judge_call(case: Case, answer, batches: list[torch.Tensor], poison: torch.Te
     previous = case.static_output.clone()
     given = [each.clone() for each in batches]
     try:
-        with graph.watch.on():
+        with graph.order.on(), graph.watch.on():
             value = answer(
                 graph, case.static_input, case.static_output, reused(given) if one_tensor else given
             )
@@ -89,6 +67,7 @@ def judge_call(case: Case, answer, batches: list[torch.Tensor], poison: torch.Te
     if not all_same(given, batches) and not one_tensor:
         changed = sum(not same(a, b) for a, b in zip(given, batches, strict=True))
         raise Wrong("copied-backwards", f"{changed} of {len(batches)} batches were overwritten.")
+    refuse_lazy(value)
     if key := _replays(len(graph.fed), len(batches)):
         raise Wrong(key, f"The grader counted {len(graph.fed)} replays {asked}.")
     if key := _feeding(graph, case.static_input, batches, poison):
@@ -97,6 +76,8 @@ def judge_call(case: Case, answer, batches: list[torch.Tensor], poison: torch.Te
     found = tensors_of(value, len(batches), case.static_output.shape)
     if key := _results(found, graph.gave, previous, case.static_output):
         raise Wrong(key, f"The grader compared your {len(found)} results with what each replay gave.")
+    if graph.order.loose:
+        raise Wrong("unordered", graph.order.loose)
     if not all_same(graph.gave, right):
         raise Wrong("wrong-value", "The graph itself no longer gives what the captured function does.")
     case.results.append((found, graph.gave))

@@ -9,6 +9,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from minillm.grading.checks.lesson03.polls import Polls
 from minillm.graphs import backend, cuda
 from minillm.graphs.emulator.streams import now
 
@@ -30,18 +31,20 @@ class HostWaits(TorchFunctionMode):
     """``with HostWaits(noted):`` calls ``noted()`` at every wait, inside ``graphs.heap()``.
 
     A wait is what needs the device's values on the host (`.item()`, `bool`, `.tolist()`, a copy to the
-    host, a shape that depends on data), and `synchronize()` of the device, a stream or an event. A copy
-    that does not wait is remembered: `too_early` is True once its target was read before anything waited.
+    host, a shape that depends on data), `synchronize()` of the device, a stream or an event, and a loop that
+    asks `query()` until it is done. A copy that does not wait is remembered: `too_early` is True once its
+    target was read before anything waited.
     """
 
     def __init__(self, noted):
         super().__init__()
         self.noted, self.too_early = noted, False
         self._under_way = {}  # address of host memory -> the tensor that a copy to it returned
-        self._below, self._patches = Dispatched(self), ExitStack()
+        self._below, self._patches, self._polls = Dispatched(self), ExitStack(), Polls(self.wait)
 
     def __enter__(self):
         self._below.__enter__()
+        self._patches.enter_context(self._polls.on())
         for owner in (cuda, cuda.Event, cuda.Stream):
             self._watch(owner, "synchronize", lambda result: True)
         for owner in (cuda.Event, cuda.Stream):
@@ -79,6 +82,7 @@ class HostWaits(TorchFunctionMode):
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        self._polls.something_done()
         if func in READS:
             self.read(args[0])
         result = func(*args, **kwargs)
@@ -109,6 +113,9 @@ class Dispatched(TorchDispatchMode):
         waits = bool({torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape} & set(func.tags))
         if func.overloadpacket is torch.ops.aten.index:  # by numbers its shape is known, by a mask it is not
             waits = any(each.dtype in (torch.bool, torch.uint8) for each in operands[1:])
+        if func.overloadpacket is torch.ops.aten.index_put_:  # one number goes where the mask is, without it
+            by_mask = any(each.dtype in (torch.bool, torch.uint8) for each in operands[1:-1])
+            waits = by_mask and on_device(operands[-1])
         if waits:
             for each in operands[:1]:
                 self.waits.read(each)

@@ -10,7 +10,7 @@ from minillm.grading.registry import exercise
     answer="load",
     arguments=("static", "batch"),
     title="Load a batch, and leave nothing stale",
-    own=("minillm.engine.buffers.StaticBuffers",),
+    own=("minillm.engine.buffers.StaticBuffers", "minillm.lab.recital.copy_rows"),
     hints=(
         "Divide each static tensor into the part that the batch fills and the rest. The one-dimensional ones "
         "have rows to be padded, the block table has rows and columns.",
@@ -32,6 +32,9 @@ from minillm.grading.registry import exercise
         "what the step before left there.",
         "cleared-too-late": "What was copied has been cleared again: fill with padding first, then copy the "
         "batch.",
+        "at-the-end": "The batch stands in the last rows or columns. It belongs in the first ones: the "
+        "graph's row i is the batch's row i, and a kernel reads a table from its first block "
+        "on.",
         "off-by-one": "The border between batch and padding is off by one: rows :n and columns :w are the "
         "batch, rows n: and columns w: are padding.",
         "nothing-cleared": "The rows behind the batch still hold the batch before, in all five tensors. A "
@@ -50,6 +53,9 @@ from minillm.grading.registry import exercise
         "stale-columns": "The batch's tables are narrower than the static one, and the columns to the right "
         "still name blocks of the batch before. The attention of this course masks them; a kernel that reads "
         "ahead does not, and a length that is too large reads another sequence's keys.",
+        "unordered": "Your own stream and the graph's work side by side, and nothing makes one wait for the "
+        "other: it may come out right, and need not. side.wait_stream(current) comes before what you put on "
+        "it, current.wait_stream(side) before who needs that.",
         "minus-one": "Padding with -1: as an index it means the last one, so unless a kernel skips negative "
         "slots, padding writes into the last block of the cache. This contract has block 0, which no "
         "sequence owns.",

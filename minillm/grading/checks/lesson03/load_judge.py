@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 
 from minillm import graphs
+from minillm.grading.checks.lesson03.load_places import at_the_end, left_over, one_behind
+from minillm.grading.checks.lesson03.stream_order import StreamOrder
 from minillm.grading.checks.lesson03.watching import Watch, place
 from minillm.grading.registry import Wrong
 from minillm.inputs import BUFFERS, DecodeInputs
@@ -50,11 +52,12 @@ def judge_load(answer, static: DecodeInputs, batch: DecodeInputs) -> None:
     """Call the answer once; raise Wrong if something else than `batch` and padding stands in `static`."""
     before, own, places = values(static), values(batch), _places(static)
     objects, watch = static.tensors(), Watch()
+    order = StreamOrder(watch, *objects.values())
     rows, columns = static.block_tables.shape
     small = list(own["block_tables"].shape)
     seen = f"`static` has tables of {rows} rows and {columns} columns, `batch` {small[0]} and {small[1]}"
     try:
-        with watch.on():
+        with order.on(), watch.on():
             answer(static, batch)
     except Exception as error:
         if watch.moved:  # the emulator may refuse what CUDA lets happen
@@ -71,6 +74,8 @@ def judge_load(answer, static: DecodeInputs, batch: DecodeInputs) -> None:
     if key:
         right = padded(own, rows, columns)[name]
         raise Wrong(key, f"{seen}. {name} is {after[name].tolist()}; right is {right.tolist()}.")
+    if order.loose:
+        raise Wrong("unordered", order.loose)
     if watch.waits:
         raise Wrong(
             "waits", f"The first of {len(watch.waits)} such calls in one load was {watch.waits[0][0]}."
@@ -102,6 +107,8 @@ def _rows_of_sequences(before, after, own, wrong) -> tuple[str, str] | None:
         return "off-by-one", bad[0]
     if len(unchanged) == len(BUFFERS):
         return "nothing-loaded", bad[0]
+    if at_end := [name for name in bad if at_the_end(after[name], own[name])]:
+        return "at-the-end", at_end[0]
     if cleared:
         return "cleared-too-late", cleared[0]
     return ("field-forgotten", unchanged[0]) if unchanged else ("wrong-value", bad[0])
@@ -119,10 +126,10 @@ def _rows_of_padding(before, after, own, wrong) -> tuple[str, str]:
     lengths = after["context_lens"][count:]
     if "context_lens" in names and bool((lengths[wrong["context_lens"][count:]] == 0).all()):
         return "zero-length", "context_lens"
-    if _one_behind(count, width, wrong, names):
+    if one_behind(count, width, wrong, names):
         return "off-by-one", names[0]
-    stale = [name for name in STALE if name in names and _left_over(*rows[name], wrong[name][count:])]
-    stale_columns = _left_over(*columns, wrong["block_tables"][:count, width:])
+    stale = [name for name in STALE if name in names and left_over(*rows[name], wrong[name][count:])]
+    stale_columns = left_over(*columns, wrong["block_tables"][:count, width:])
     if len(stale) == len(BUFFERS):
         return "nothing-cleared", "slot_mapping"
     if stale:
@@ -133,19 +140,3 @@ def _rows_of_padding(before, after, own, wrong) -> tuple[str, str]:
     if "slot_mapping" in names and bool(torch.isin(slots, own["slot_mapping"]).all()):
         return "repeats-a-sequence", "slot_mapping"
     return "wrong-padding", names[0]
-
-
-def _left_over(now: torch.Tensor, old: torch.Tensor, wrong: torch.Tensor) -> bool:
-    """Whether something is wrong here, and all that is was there before."""
-    return bool(wrong.any()) and bool((now == old)[wrong].all())
-
-
-def _one_behind(count: int, width: int, wrong: Values, names: list[str]) -> bool:
-    """Whether only the first row, and the first column, that needed clearing was left out, of several."""
-    table = wrong["block_tables"]
-    rows, columns = [wrong[name][count:] for name in names], table[:count, width:]
-    if any(bool(each[1:].any()) for each in rows) or bool(columns[:, 1:].any()):
-        return False
-    several_rows, several_columns = table.shape[0] - count > 1, table.shape[1] - width > 1
-    row_missed, column_missed = any(bool(each.any()) for each in rows), bool(columns.any())
-    return (several_rows or not row_missed) and (several_columns or not column_missed)

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 
 from minillm.grading.checks.lesson03.watching import memory, same
 from minillm.grading.registry import Wrong
+
+
+def refuse_lazy(value) -> None:
+    """Raise Wrong for a generator, in which nothing has run yet."""
+    if isinstance(value, Iterator):
+        seen = f"It returns a {type(value).__name__}, which does its work only when somebody goes through it"
+        raise Wrong("wrong-type", f"{seen}. Collect the results in a list.")
 
 
 def tensors_of(value, count: int, shape: torch.Size) -> list[torch.Tensor]:

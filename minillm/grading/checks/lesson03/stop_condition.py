@@ -1,5 +1,7 @@
 """Exercise 3.5: find out that every row has ended, without a wait in each step."""
 
+from collections import Counter
+
 import torch
 
 from minillm.grading.checks.lesson03.host_waits import HostWaits
@@ -7,6 +9,9 @@ from minillm.grading.checks.lesson03.stop_script import Case, ScriptedStep, make
 from minillm.grading.checks.lesson03.stop_truth import judge
 from minillm.grading.registry import Wrong, exercise
 from minillm.graphs import heap
+
+# What still passes: a synchronize() beside the read, and the last check and lengths beside the tokens.
+MOST_AT_A_CHECK, MOST_AT_THE_END = 2, 4
 
 
 @exercise(
@@ -29,12 +34,16 @@ from minillm.graphs import heap
         "the CPU has to run ahead, or each step pays the launch again.",
         "read-too-early": "You read host memory to which a non_blocking copy was under way, and nothing had "
         "waited for it: the value may be an old one. Record an event after the copy, and ask that event.",
+        "waits-each-row": "It waits anew for each row, or token: Python's all(), and int() or .tolist() "
+        "in a loop over a device tensor, ask the device once an element. Reduce or stack on the device, and "
+        "read once.",
         "never-stops": "All rows had ended, and it went on to max_steps.",
         "stops-at-first": "It stops when the first row ends; the others have tokens to come. Ask .all(), not "
         ".any().",
         "prompt-ended": "A row counts as ended because its prompt ends in the end token. Only tokens that a "
         "step has chosen count.",
-        "stops-too-early": "It stops before every row has ended.",
+        "stops-too-early": "It stops before every row has ended. A row that has ended may show the end token "
+        "again, which is not the end of another row.",
         "not-accumulated": "It stops only when all rows show the end token in one and the same step. Rows "
         "end at different steps: remember in a tensor which have ended (finished |= ...).",
         "looked-only-at-checks": "An end token that comes between two checks is missed. Accumulate "
@@ -44,6 +53,8 @@ from minillm.graphs import heap
         "check_every.",
         "keeps-after-end": "A row has tokens after its end token; the graph goes on computing rows that have "
         "ended, and what it chooses there is no part of the answer.",
+        "no-end-in-the-row": "A row without an end token is cut after its first token: argmax gives 0 where "
+        "nothing matches. Such a row keeps all its tokens.",
         "lost-end": "The end token itself is missing; a row that ended keeps it as its last token.",
         "prompt-token": "A row begins with what was in `tokens` before the first step; keep the tokens after "
         "each step.",
@@ -59,15 +70,18 @@ def check_decode_until_done(answer, rng):
 
 
 def _check(answer, case: Case) -> None:
-    step, waited_at = ScriptedStep(case), set()
-    with HostWaits(lambda: waited_at.add(step.calls)) as waits:
+    step, waited_at = ScriptedStep(case), Counter()  # step -> waits after it
+    with HostWaits(lambda: waited_at.update([step.calls])) as waits:
         returned = answer(step, step.tokens, case.end_token, case.max_steps, case.check_every)
     if waits.too_early:
         raise Wrong("read-too-early", f"It was called with {case}.")
     rows = read_rows(returned, case, step.calls)
-    if key := judge(case, step.calls, len(waited_at - {0}), rows):
+    if key := judge(case, step.calls, len(waited_at.keys() - {0}), rows):
         seen = f"{step.calls} steps ran, {case.needed} were needed, the host waited after {len(waited_at)}."
         raise Wrong(key, f"With {case}, {seen}{_first_difference(case, rows)}")
+    for number, count in waited_at.items():
+        if count > (MOST_AT_THE_END if number == step.calls else MOST_AT_A_CHECK):
+            raise Wrong("waits-each-row", f"With {case}, the host waited {count} times after step {number}.")
 
 
 def read_rows(returned, case: Case, steps: int) -> list[list[int]]:

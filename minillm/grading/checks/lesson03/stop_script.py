@@ -77,15 +77,18 @@ def make_cases(rng) -> list[Case]:
     a check in each step; one check at most."""
     end = rng.randrange(1, 90)
     return [
-        _case(rng, end, ends=[8, 4, 12, 8], max_steps=30, check_every=4, block=20),
-        _case(rng, end, ends=[3, 14, 7, 9], max_steps=37, check_every=5, block=25, prompt_ends=1),
+        _case(rng, end, ends=[8, 4, 12, 8], max_steps=30, check_every=4, block=20, again=(1, 6)),
+        _case(
+            rng, end, ends=[3, 14, 7, 9], max_steps=37, check_every=5, block=25, prompt_ends=1, again=(0, 4)
+        ),
         _case(rng, end, ends=[2, None, 5], max_steps=10, check_every=3),
         _case(rng, end, ends=[5], max_steps=9, check_every=1),
         _case(rng, end, ends=[2, 3], max_steps=6, check_every=50),
     ]
 
 
-def _case(rng, end, ends, max_steps, check_every, block=0, prompt_ends=None) -> Case:
+def _case(rng, end, ends, max_steps, check_every, block=0, prompt_ends=None, again=None) -> Case:
+    """`again` is (row, step): where a row that has ended shows the end token once more, between checks."""
     others = [token for token in range(100) if token != end]
     rows = [[rng.choice(others) for _ in range(max_steps)] for _ in ends]
     prompt = [rng.choice(others) for _ in ends]
@@ -96,6 +99,8 @@ def _case(rng, end, ends, max_steps, check_every, block=0, prompt_ends=None) -> 
             row[last - 1] = end
         if block:
             row[block - 1 : block - 1 + check_every] = [end] * check_every
+    if again is not None:
+        rows[again[0]][again[1] - 1] = end
     if prompt_ends is not None:
         prompt[prompt_ends] = end
     return Case(rows, prompt, end, max_steps, check_every, block)

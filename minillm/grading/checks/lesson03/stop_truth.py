@@ -48,6 +48,8 @@ def _other_rows(case: Case, steps: int, rows: list[list[int]]) -> str:
     ended = [right[-1] == case.end_token for right in case.truth]
     if all(row == right[: len(right) - done] for (row, right, *_), done in zip(every, ended, strict=True)):
         return "lost-end"
+    if all(row == right[: None if done else 1] for (row, right, *_), done in zip(every, ended, strict=True)):
+        return "no-end-in-the-row"
     if all(row[:2] == [token, *full[:1]][: len(row[:2])] for row, _, full, token in every if row):
         return "prompt-token"
     return "wrong-value"

@@ -5,7 +5,7 @@ import torch
 from minillm.grading.checks.lesson03.temperature_truth import judge, oracle
 from minillm.grading.checks.lesson03.temperature_watch import Watch
 from minillm.grading.registry import Wrong, exercise
-from minillm.graphs import device, heap
+from minillm.graphs import cuda, device, heap
 
 # What CUDA says when it will not capture something -> the mistake behind it.
 REFUSALS = {
@@ -46,9 +46,13 @@ POISON = 37.0  # what freed memory holds next
         "not-replayed": "run returns the output buffer without a replay, so nothing was computed.",
         "multiplied": "The logits are multiplied by the temperature; divide them: a high temperature makes "
         "the distribution flatter.",
-        "dropped-temperature": "Nothing holds the tensor that the graph divides by: it was freed after the "
-        "capture, and its address belongs to whoever allocates next, be it by luck your new temperature. "
-        "Hold it as long as the graph, and write into it.",
+        "divided-after-softmax": "The probabilities are divided by the temperature, so they no longer add up "
+        "to 1. Divide the logits, and take the softmax after that.",
+        "kept-result": "Asked again for a temperature that it knows, run gives an old result, or none. The "
+        "logits are others by now: write the temperature and replay in every run.",
+        "dropped-temperature": "Nothing holds a tensor that the graph reads, such as the one that it divides "
+        "by: it was freed after the capture, and its address belongs to whoever allocates next, be it by "
+        "luck your new temperature. Hold it as long as the graph, and write into it.",
         "written-elsewhere": "You write the temperature into a tensor that the graph does not read. What was "
         "computed from it before the capture (an inverse, a copy, another dtype) does not follow it; "
         "compute that inside the capture.",
@@ -75,8 +79,9 @@ def check_capture_softmax(answer, rng):
 
 def _check(answer, rng, rows, vocabulary):
     noise = torch.Generator().manual_seed(rng.randrange(10**6))
-    contents = [2 * torch.randn(rows, vocabulary, generator=noise) for _ in range(5)]
+    contents = [2 * torch.randn(rows, vocabulary, generator=noise) for _ in range(7)]
     temperatures = [0.7, 1.6, rng.uniform(2.1, 2.9), rng.uniform(0.3, 0.6), rng.uniform(1.1, 1.4)]
+    temperatures += [temperatures[-1], 0.7]  # for other logits
     logits = contents[0].to(device)
     oracle(logits, 1.5)  # loads the kernels, so that who does not warm up is not punished
     watch = Watch(logits)
@@ -85,6 +90,8 @@ def _check(answer, rng, rows, vocabulary):
             run = answer(logits)
             if not callable(run):
                 raise _wrong_kind(run, "capture_softmax has to return the function run(temperature)")
+            if cuda.is_current_stream_capturing():
+                raise RuntimeError("your capture was begun and has not ended: capture_end() is missing")
             watch.captured()
             squatters = [torch.full((1,), POISON, device=device) for _ in range(64)]
             found = [_call(run, watch, logits, *each) for each in zip(contents, temperatures, strict=True)]
@@ -110,6 +117,8 @@ def _call(run, watch, logits, contents, temperature):
         raise Wrong("changed-logits", f"After a run with temperature {temperature:.3g} they are others.")
     if found.shape != contents.shape:
         raise Wrong("wrong-value", f"It has the shape {tuple(found.shape)}, not {tuple(contents.shape)}.")
+    if found.dtype.itemsize < contents.dtype.itemsize or not found.is_floating_point():
+        raise Wrong("wrong-type", f"run gives {found.dtype}, and the logits are {contents.dtype}.")
     returned.detach().fill_(-1)  # a run that does not write its output is found out by this
     return found
 

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 
 import torch
 from torch.overrides import TorchFunctionMode
 
 from minillm import graphs
+from minillm.grading.checks.lesson03.polls import Polls
+from minillm.grading.checks.lesson03.reads import READS, by_mask, goes_to_host, on_device
 
-# Names of torch functions that need a device tensor's values on the host, and so wait for them.
-READS = {
-    *("item", "tolist", "cpu", "numpy", "equal", "allclose", "nonzero", "is_nonzero", "unique"),
-    *(
-        "masked_select",
-        "__bool__",
-        "__int__",
-        "__float__",
-        "__index__",
-        "__array__",
-        "__repr__",
-        "__format__",
-    ),
-}
 MOVES = {"set_", "resize_"}
 
 
@@ -39,9 +27,11 @@ class Watch(TorchFunctionMode):
         self.paused, self.moved, self.replays = False, False, 0
         self.written: list[torch.Tensor] = []
         self.waits: list[tuple[str, int]] = []
+        self._polls = Polls(lambda: self.waits.append(("`query` until it is done", self.replays)))
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        self._polls.something_done()
         if not self.paused and args and isinstance(args[0], torch.Tensor):
             with self.pause():
                 self._note(func, args, kwargs)
@@ -53,7 +43,7 @@ class Watch(TorchFunctionMode):
             self.moved = True
         elif name == "__setitem__" or (name.endswith("_") and not name.startswith("_")):
             self.written.append(subject)
-        waits = name in READS or _goes_to_host(name, func, args, kwargs)
+        waits = name in READS or by_mask(name, args) or goes_to_host(name, func, args, kwargs)
         if waits and on_device(subject):
             self.waits.append((f"`{name}`", self.replays))
         elif name in ("copy_", "__setitem__") and on_device(args[-1]) and not on_device(subject):
@@ -74,6 +64,7 @@ class Watch(TorchFunctionMode):
         with ExitStack() as stack:
             for owner in (graphs.cuda, graphs.cuda.Stream, graphs.cuda.Event):
                 stack.enter_context(self._noted(owner))
+            stack.enter_context(self._polls.on())
             stack.enter_context(self)
             yield
 
@@ -91,27 +82,6 @@ class Watch(TorchFunctionMode):
             yield
         finally:
             owner.synchronize = original
-
-
-def _goes_to_host(name: str, func, args, kwargs) -> bool:
-    if name != "to":
-        return False
-    if graphs.backend != "cuda":
-        return graphs.emulator.host.place_named(func, args, kwargs) == "host"
-    named = kwargs.get("device", args[1] if len(args) > 1 else None)
-    with suppress(TypeError, RuntimeError):  # a dtype, or another tensor
-        return torch.device(named).type == "cpu"
-    return isinstance(named, torch.Tensor) and not named.is_cuda
-
-
-def on_device(tensor) -> bool:
-    """Whether a tensor is in device memory; without a GPU only within `device_memory`."""
-    if not isinstance(tensor, torch.Tensor):
-        return False
-    if graphs.backend == "cuda":
-        return tensor.is_cuda
-    heap = graphs.emulator.streams.now.heap
-    return heap is None or heap.on_device(tensor)
 
 
 @contextmanager
