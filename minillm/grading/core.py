@@ -34,6 +34,7 @@ def grade(id: str, answer, seed: int = 0, accept_reference: bool = False) -> Out
     """What `check` finds, without noting it. `accept_reference` lets the course test its own solutions."""
     exercise = find(id)
     status, key, message = NOT_ATTEMPTED, None, ""
+    held = []  # what the answer made lives until `recover` is done: only its graph can end an open capture
     if answer is None or answer is Ellipsis:
         return Outcome(id, status, message, key, exercise.title)
     try:
@@ -44,6 +45,7 @@ def grade(id: str, answer, seed: int = 0, accept_reference: bool = False) -> Out
             run_watched(exercise, answer, random.Random(f"{id}/{seed}"))
         status, message = PASS, ""
     except Wrong as wrong:
+        held.append(wrong)
         if explanation := exercise.explain(wrong.key):
             status, key, message = FAIL, wrong.key, f"{explanation} {wrong.seen}".strip()
         else:  # the answer raised it
@@ -54,9 +56,11 @@ def grade(id: str, answer, seed: int = 0, accept_reference: bool = False) -> Out
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # also SystemExit: an answer may not end the kernel
+        held.append(error)
         status, message = ERROR, _describe(error)
     if exercise.captures and status in (FAIL, ERROR) and (reason := recover()):
         message += "\n" + RESTART.format(reason=reason)
+    held.clear()
     return Outcome(id, status, message, key, exercise.title)
 
 

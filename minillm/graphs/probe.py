@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
+
 import torch
+
+POOL_STREAMS = 32  # torch deals its streams out in turn, so as many new ones are all that there are
 
 
 def recover() -> str | None:
@@ -11,14 +16,16 @@ def recover() -> str | None:
     A capture that failed leaves its stream current, and torch's CUDA generator believing that it is still
     in that capture: random numbers raise "Offset increment outside graph capture encountered unexpectedly."
     Neither a new seed nor ``set_rng_state`` changes that; the next capture that succeeds does, whatever it
-    holds. On a GPU a capture that is still open must be ended first, with its graph's own ``capture_end()``.
-    Never raises. Worked after every refused operation of tests/graphs on an H200 with torch 2.11.
+    holds. A capture that was begun by hand and never ended is ended first, as long as its graph is alive: on a
+    GPU nothing else than its graph can end it. Never raises. Worked after every refused operation of tests/graphs on an H200 with torch 2.11.
     """
     from . import cuda, device, emulator
 
     try:
         if cuda is emulator:
             emulator.graphs.abandon_capture()
+        else:
+            _end_open_captures()
         cuda.set_stream(cuda.default_stream())
         x = torch.ones(1, device=device)
         x.add_(1)  # loads the kernel, which a capture may not do
@@ -27,6 +34,28 @@ def recover() -> str | None:
     except Exception:
         cuda.set_stream(cuda.default_stream())
     return probe()
+
+
+def _end_open_captures() -> None:
+    """End what is still being captured on one of torch's streams, by the graphs that are alive."""
+    for _ in range(POOL_STREAMS):
+        with torch.cuda.stream(torch.cuda.Stream()):
+            if torch.cuda.is_current_stream_capturing():
+                for graph in _unfinished_graphs():
+                    # of another stream's capture torch says so; an error of this one ends it all the same
+                    with contextlib.suppress(RuntimeError):
+                        graph.capture_end()
+
+
+def _unfinished_graphs() -> list:
+    """The CUDA graphs that are alive and have no capture that ended: to end another's would spoil it."""
+    found = []
+    for graph in [each for each in gc.get_objects() if issubclass(type(each), torch.cuda.CUDAGraph)]:
+        try:
+            graph.pool()
+        except RuntimeError:
+            found.append(graph)
+    return found
 
 
 def probe() -> str | None:

@@ -147,7 +147,7 @@ OPERATIONS = {
         lambda x, mask: x[mask],
         lambda x, mask: mask.nonzero(),
         lambda x, mask: torch.masked_select(x, mask).sum().item(),
-        lambda x, mask: x.index_put_((mask,), x[:1]),
+        lambda x, mask: x.index_put_((mask,), x[:1].clone()),
     ],
     None: [
         lambda x, mask: torch.where(mask, x, 0.0),

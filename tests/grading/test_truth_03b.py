@@ -171,7 +171,7 @@ WAITS = {
     "stream": lambda x: cuda.current_stream().synchronize(),
     "event": lambda x: recorded().synchronize(),
     "a loop of queries": lambda x: until_reached(),
-    "a mask on the left": lambda x: x.__setitem__(x > 0, x[:1]),
+    "a mask on the left": lambda x: x.__setitem__(x > 0, x[:1].clone()),
 }
 NO_WAITS = {
     "arithmetic": lambda x: (x + 1).clone().sum(),

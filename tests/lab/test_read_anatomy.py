@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from minillm import lab
-from minillm.graphs import anatomy, emulator
+from minillm.graphs import anatomy, device, emulator
 from minillm.graphs.anatomy.driver import DriverTooOld
 from minillm.lab.figures import anatomy as draw_anatomy
 
@@ -81,7 +81,7 @@ def test_the_lesson_goes_on_without_it(unreadable, shown, monkeypatch, capsys):
     cells = {c.id: c.source for c in nbformat.read(LESSON, as_version=4).cells if c.cell_type == "code"}
     names = {}
     exec(cells["imports"], names)
-    names["x"] = torch.full((4,), 3.0)
+    names["x"] = torch.full((4,), 3.0, device=device)
     needed = ("warm-up-lazy", "warm-up", "clone-helper", "clone", "anatomy-capture", "anatomy", "address")
     needed += ("fork-join-forked", "fork-join-capture", "fork-join")
     for id in needed:
