@@ -16,8 +16,9 @@ def recover() -> str | None:
     A capture that failed leaves its stream current, and torch's CUDA generator believing that it is still
     in that capture: random numbers raise "Offset increment outside graph capture encountered unexpectedly."
     Neither a new seed nor ``set_rng_state`` changes that; the next capture that succeeds does, whatever it
-    holds. A capture that was begun by hand and never ended is ended first, as long as its graph is alive: on a
-    GPU nothing else than its graph can end it. Never raises. Worked after every refused operation of tests/graphs on an H200 with torch 2.11.
+    holds. A capture that was begun by hand and never ended is ended first, as long as its graph is alive:
+    on a GPU nothing else than its graph can end it. Never raises. Worked after every refused operation of
+    tests/graphs on an H200 with torch 2.11.
     """
     from . import cuda, device, emulator
 

@@ -18,7 +18,7 @@ def progress_path(tmp_path, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def fit_to_capture():
-    """On a GPU, what a test's refused capture left behind: its stream, and a generator that refuses to work."""
+    """On a GPU, clears up what a refused capture left behind: its stream, a generator that does not work."""
     yield
     graphs = sys.modules.get("minillm.graphs")
     if graphs and graphs.backend == "cuda" and graphs.cuda.is_initialized():
