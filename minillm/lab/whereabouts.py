@@ -110,15 +110,15 @@ class Whereabouts:
 
     def as_html(self) -> str:
         """For a widget."""
-        cells = [map(html.escape, line) for line in (self.columns(), *self.rows())]
-        padded = 'style="padding:2px 12px 2px 0;text-align:left"'
-        body = "".join(
-            "<tr>" + "".join(f"<{tag} {padded}>{cell}</{tag}>" for cell in line) + "</tr>"
-            for tag, line in zip(["th", *["td"] * (len(cells) - 1)], cells, strict=True)
-        )
-        words = f"<p><b><code>{html.escape(self.name)}</code></b> {html.escape(self.head())}</p>"
-        words += f"<p>{html.escape(self.finding())}</p>" + f"<table>{body}</table>" * bool(self.holders)
-        return words + "".join(f"<p><i>{html.escape(note)}</i></p>" for note in self.notes())
+        look = "padding:0 10px 0 0;text-align:left;line-height:1.5"
+        body = "<tr>" + "".join(f'<th style="{look}">{html.escape(c)}</th>' for c in self.columns()) + "</tr>"
+        for row in self.rows():
+            cells = (f'<td style="{look};white-space:nowrap">{html.escape(cell)}</td>' for cell in row)
+            body += f"<tr>{''.join(cells)}</tr>"
+        table = f'<div style="overflow-x:auto"><table>{body}</table></div>' * bool(self.holders)
+        head = f"<p><b><code>{html.escape(self.name)}</code></b> {html.escape(self.head())}</p>"
+        notes = [f"<p><i>{html.escape(note)}</i></p>" for note in self.notes()]
+        return "".join([head, f"<p>{html.escape(self.finding())}</p>", table, *notes])
 
     def _row(self, holder: Holder) -> list[str]:
         name, places, offset = holder.node.name, holder.places, holder.offsets[0]
