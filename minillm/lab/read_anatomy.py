@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..graphs.anatomy import Anatomy, anatomy
-from ..graphs.anatomy.driver import DriverTooOld
+from ..graphs.anatomy.driver import CANNOT_READ
 from ..graphs.anatomy.report import count_of
 
 
@@ -25,7 +25,7 @@ def read_anatomy(g) -> Anatomy | Unreadable:
     """
     try:
         return anatomy(g)
-    except (ImportError, DriverTooOld) as error:
+    except CANNOT_READ as error:
         return Unreadable(str(error))
 
 

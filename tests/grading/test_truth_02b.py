@@ -26,6 +26,7 @@ from minillm.grading.checks.lesson02.fork_join_program import Program
 from minillm.grading.reference import lesson02
 from minillm.grading.registry import Wrong
 from minillm.graphs import backend, cuda, device
+from minillm.graphs.anatomy.driver import CANNOT_READ
 
 ROOT = Path(__file__).parents[2]
 NAMES = {"2.4": "fork_join", "2.5": "critical_path", "2.6": "seeded_dropout"}
@@ -212,9 +213,10 @@ def test_slow_branches_and_edges_tell_the_same(kind, monkeypatch):
     assert fork_join_order.by_slow_branches(slow_program, x) == found
 
 
-def test_without_cuda_bindings_slow_branches_are_asked(monkeypatch):
+@pytest.mark.parametrize("error", CANNOT_READ)
+def test_where_a_graph_cannot_be_read_slow_branches_are_asked(monkeypatch, error):
     def missing(graph):
-        raise ImportError("cuda-bindings")
+        raise error("cuda-bindings")
 
     monkeypatch.setattr(fork_join_order, "anatomy", missing)
     asked = []

@@ -21,6 +21,10 @@ class DriverTooOld(RuntimeError):
     """The GPU's driver lacks a function that reading a graph needs."""
 
 
+# What says that a graph cannot be read on this machine, for want of a package or of a newer driver.
+CANNOT_READ = (ImportError, DriverTooOld)
+
+
 def load():
     """The module ``cuda.bindings.driver``; ImportError where it is missing or older than CUDA 12.4."""
     try:

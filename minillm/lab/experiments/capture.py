@@ -13,6 +13,7 @@ from collections.abc import Callable
 import torch
 
 from ...graphs import anatomy, cuda, device, warm_up
+from ...graphs.anatomy.driver import CANNOT_READ
 from ..decode_setup import decode_step
 from ..timing import measure
 from . import experiment
@@ -103,14 +104,14 @@ def replay_cost() -> dict:
     own_process=True,
 )
 def step_cost(preset: str, batch: int) -> dict:
-    """What a decode step's graph costs to make and to replay; ``nodes`` is None without cuda-bindings."""
+    """What a decode step's graph costs to make and to replay; ``nodes`` is None where it cannot be read."""
     need(preset, batch)
     step = decode_step(preset, batch)
     making, graph = making_times(step, captures=3)
     eager, replay = measure(step, repeats=7), measure(graph.replay, repeats=15)
     try:
         nodes = len(anatomy(graph).nodes)
-    except ImportError:
+    except CANNOT_READ:
         nodes = None
     return {
         "nodes": nodes,

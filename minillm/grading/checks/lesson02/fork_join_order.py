@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from minillm.graphs import anatomy
+from minillm.graphs.anatomy.driver import CANNOT_READ
 
 
 @dataclass(frozen=True)
@@ -15,13 +16,13 @@ class Order:
 
 
 def order_of(program, slow_program, x) -> Order:
-    """Read from the graph's edges; where they cannot be read (CUDA without cuda-bindings), by slow branches.
+    """Read from the graph's edges; where they cannot be read (for want of cuda-bindings), by slow branches.
 
     slow_program(part): the same program, captured with that part asleep for a while.
     """
     try:
         return by_edges(program, anatomy(program.graph))
-    except (ImportError, LookupError):
+    except (*CANNOT_READ, LookupError):
         return by_slow_branches(slow_program, x)
 
 
