@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from minillm.grading.checks.lesson03.stream_order import StreamOrder
-from minillm.grading.checks.lesson03.watching import Watch, device_memory
+from minillm.grading.checks.lesson03.watching import Watch
+from minillm.grading.device_memory import as_on_a_gpu
 from minillm.graphs import cuda, device
 
 
@@ -47,7 +48,7 @@ def wrong_way(waiting, other):
 
 def loose(before, after, touch=lambda x: x.fill_(2.0)):
     """What is found loose where `touch` runs on a side stream, between `before` and `after`."""
-    with device_memory():
+    with as_on_a_gpu():
         x, watch, side, main = torch.ones(3, device=device), Watch(), cuda.Stream(), cuda.current_stream()
         order = StreamOrder(watch, x)
         with order.on(), watch.on():
@@ -86,7 +87,7 @@ def test_reading_on_the_side_counts_and_looking_at_the_shape_does_not():
 
 
 def test_what_is_handed_back_has_to_be_done_for_the_caller():
-    with device_memory():
+    with as_on_a_gpu():
         x, watch, side, main = torch.ones(3, device=device), Watch(), cuda.Stream(), cuda.current_stream()
         order = StreamOrder(watch, x)
         with order.on(), watch.on():
@@ -100,7 +101,7 @@ def test_what_is_handed_back_has_to_be_done_for_the_caller():
 def test_one_stream_needs_no_waits_and_afterwards_nothing_is_watched():
     methods = [(cuda.Event, "record"), (cuda.Event, "wait"), (cuda.Event, "query"), (cuda, "synchronize")]
     before = [getattr(*each) for each in methods]
-    with device_memory():
+    with as_on_a_gpu():
         x, watch = torch.ones(3, device=device), Watch()
         order = StreamOrder(watch, x)
         with order.on(), watch.on():

@@ -12,11 +12,12 @@ import torch
 
 from minillm.grading import grade
 from minillm.grading.checks.lesson02 import capturable, graph_runner
-from minillm.grading.checks.lesson02.device_memory import as_on_a_gpu, in_use, on_device, same, squat
 from minillm.grading.checks.lesson02.observed import Observed, judge_calls
+from minillm.grading.checks.lesson02.occupancy import in_use, same, squat
 from minillm.grading.checks.lesson02.penalty_truth import FORMULAS, probabilities
 from minillm.grading.checks.lesson02.refused import name_refusal
 from minillm.grading.checks.lesson02.waits import WaitsFor
+from minillm.grading.device_memory import as_on_a_gpu, on_device
 from minillm.grading.reference import lesson02
 from minillm.grading.registry import Wrong
 from minillm.graphs import backend, cuda, device, heap, warm_up

@@ -11,6 +11,7 @@ from minillm import graphs
 from minillm.config import ModelConfig
 from minillm.engine.buffers import StaticBuffers
 from minillm.grading.checks.lesson03 import collect_judge, feed_judge, load_judge, watching
+from minillm.grading.device_memory import as_on_a_gpu, on_device
 from minillm.grading.reference import lesson03
 from minillm.grading.registry import Wrong, find
 from minillm.inputs import BUFFERS, DecodeInputs
@@ -20,7 +21,7 @@ from minillm.model import Transformer
 
 @pytest.fixture
 def memory():
-    with watching.device_memory():
+    with as_on_a_gpu():
         yield
 
 
@@ -224,10 +225,10 @@ def test_what_does_not_wait_is_not_noted_and_nothing_stays_behind(memory):
 
 
 def test_device_memory_may_be_asked_for_twice(memory):
-    with watching.device_memory():
-        assert watching.on_device(torch.ones(1, device=graphs.device))
-        assert not watching.on_device(torch.ones(1))
-        assert not watching.on_device([1])
+    with as_on_a_gpu():
+        assert on_device(torch.ones(1, device=graphs.device))
+        assert not on_device(torch.ones(1))
+        assert not on_device([1])
 
 
 # -- what the notebook says

@@ -14,8 +14,9 @@ from minillm.grading.checks.lesson03 import (
     temperature,
     temperature_truth,
 )
-from minillm.grading.checks.lesson03.host_waits import HostWaits, on_device
+from minillm.grading.checks.lesson03.host_waits import HostWaits
 from minillm.grading.checks.lesson03.temperature_watch import writes
+from minillm.grading.device_memory import on_device
 from minillm.grading.reference import lesson03
 from minillm.grading.registry import Wrong
 from minillm.graphs import cuda, device, heap

@@ -5,10 +5,11 @@ import warnings
 import torch
 
 from minillm.grading.checks.lesson02.capture_and_replay import random_tensor
-from minillm.grading.checks.lesson02.device_memory import as_on_a_gpu, on_device, poison, same
+from minillm.grading.checks.lesson02.occupancy import poison, same
 from minillm.grading.checks.lesson02.penalty_truth import FORMULAS, probabilities
 from minillm.grading.checks.lesson02.refused import name_refusal
 from minillm.grading.checks.lesson02.waits import WaitsFor
+from minillm.grading.device_memory import as_on_a_gpu, on_device
 from minillm.grading.registry import Wrong, exercise
 from minillm.graphs import cuda, device, warm_up
 

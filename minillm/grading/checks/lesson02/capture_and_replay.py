@@ -5,9 +5,9 @@ import weakref
 import torch
 
 from minillm.grading.checks.lesson02.capture_judge import judge
-from minillm.grading.checks.lesson02.device_memory import as_on_a_gpu
 from minillm.grading.checks.lesson02.observed import MISTAKES, Observed
 from minillm.grading.checks.lesson02.refused import name_refusal
+from minillm.grading.device_memory import as_on_a_gpu
 from minillm.grading.registry import Wrong, exercise
 from minillm.graphs import cuda, device
 

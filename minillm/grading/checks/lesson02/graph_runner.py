@@ -3,11 +3,11 @@
 import torch
 
 from minillm.grading.checks.lesson02.capture_and_replay import REFUSALS, random_tensor
-from minillm.grading.checks.lesson02.device_memory import as_on_a_gpu
 from minillm.grading.checks.lesson02.observed import MISTAKES, Observed
 from minillm.grading.checks.lesson02.refused import name_refusal
 from minillm.grading.checks.lesson02.runner_judge import judge_calls_of, judge_first_call, make
 from minillm.grading.checks.lesson02.runner_refusals import judge_refusals, judge_two
+from minillm.grading.device_memory import as_on_a_gpu
 from minillm.grading.registry import Wrong, exercise
 from minillm.graphs import device
 

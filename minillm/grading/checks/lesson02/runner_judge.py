@@ -5,8 +5,9 @@ from itertools import combinations
 
 import torch
 
-from minillm.grading.checks.lesson02.device_memory import in_use, on_device, poison, same, squat
 from minillm.grading.checks.lesson02.observed import Observed, judge_calls
+from minillm.grading.checks.lesson02.occupancy import in_use, poison, same, squat
+from minillm.grading.device_memory import on_device
 from minillm.grading.registry import Wrong
 from minillm.graphs.anatomy.report import count_of
 

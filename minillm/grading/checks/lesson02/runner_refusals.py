@@ -1,6 +1,6 @@
 """Exercise 2.2: what a runner must refuse, and that two of them leave each other alone."""
 
-from minillm.grading.checks.lesson02.device_memory import same
+from minillm.grading.checks.lesson02.occupancy import same
 from minillm.grading.checks.lesson02.runner_judge import Subject, Values
 from minillm.grading.registry import Wrong
 

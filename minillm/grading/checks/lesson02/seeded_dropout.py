@@ -3,9 +3,9 @@
 import torch
 
 from minillm.grading.checks.lesson02.captured_errors import SYNCHRONISED, refuse_as
-from minillm.grading.checks.lesson02.device_memory import as_on_a_gpu
 from minillm.grading.checks.lesson02.seeded_dropout_memory import judge_draws, judge_memory
 from minillm.grading.checks.lesson02.seeded_dropout_run import begin, inputs
+from minillm.grading.device_memory import as_on_a_gpu
 from minillm.grading.registry import Wrong, exercise
 
 WORDS = {

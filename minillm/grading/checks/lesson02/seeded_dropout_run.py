@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from minillm.grading.checks.lesson02.device_memory import on_device
 from minillm.grading.compare import short
+from minillm.grading.device_memory import on_device
 from minillm.grading.registry import Wrong
 from minillm.graphs import backend, cuda, device, warm_up
 

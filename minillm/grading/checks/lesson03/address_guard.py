@@ -6,8 +6,8 @@ from minillm.grading.checks.lesson03.guard_cases import CHANGES, UNCHANGED, buff
 from minillm.grading.checks.lesson03.guard_says import Told, error_of, raised_by, say
 from minillm.grading.checks.lesson03.guard_scenes import check_scenes
 from minillm.grading.checks.lesson03.host_waits import HostWaits
+from minillm.grading.device_memory import as_on_a_gpu
 from minillm.grading.registry import Wrong, exercise
-from minillm.graphs import heap
 
 
 @exercise(
@@ -60,7 +60,7 @@ from minillm.graphs import heap
     },
 )
 def check_make_guard(answer, rng):
-    with heap(), torch.no_grad():
+    with as_on_a_gpu(), torch.no_grad():
         _check(answer, rng)
 
 

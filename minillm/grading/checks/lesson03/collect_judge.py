@@ -8,7 +8,8 @@ import torch
 
 from minillm.grading.checks.lesson03.sequence import all_same, refuse_lazy, shares_memory, tensors_of
 from minillm.grading.checks.lesson03.stream_order import StreamOrder
-from minillm.grading.checks.lesson03.watching import Watch, captured, on_device, place, random_tensor, same
+from minillm.grading.checks.lesson03.watching import Watch, captured, place, random_tensor, same
+from minillm.grading.device_memory import on_device
 from minillm.grading.registry import Wrong
 from minillm.graphs import cuda
 

@@ -3,7 +3,7 @@
 import torch
 
 from minillm.grading.checks.lesson03.collect_judge import judge_call, judge_later, make_case
-from minillm.grading.checks.lesson03.watching import device_memory
+from minillm.grading.device_memory import as_on_a_gpu
 from minillm.grading.registry import exercise
 
 
@@ -48,7 +48,7 @@ from minillm.grading.registry import exercise
     },
 )
 def check_collect_logits(answer, rng):
-    with device_memory():
+    with as_on_a_gpu():
         for dtype, counts in ((torch.float32, (4, 3, 4)), (torch.float16, (3, 1))):
             case = make_case(rng, dtype)
             for steps in counts:

@@ -1,7 +1,8 @@
 """Exercise 3.1: run a captured graph on one batch after the other."""
 
 from minillm.grading.checks.lesson03.feed_judge import judge_call, judge_later, make_case
-from minillm.grading.checks.lesson03.watching import device_memory, random_tensor
+from minillm.grading.checks.lesson03.watching import random_tensor
+from minillm.grading.device_memory import as_on_a_gpu
 from minillm.grading.registry import Wrong, exercise
 
 
@@ -60,7 +61,7 @@ from minillm.grading.registry import Wrong, exercise
     },
 )
 def check_feed(answer, rng):
-    with device_memory():
+    with as_on_a_gpu():
         case = make_case(rng)
         shape = case.static_input.shape
         for count, one_tensor in ((4, False), (3, True), (1, False), (2, False)):

@@ -10,8 +10,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from minillm.grading.checks.lesson03.polls import Polls
-from minillm.graphs import backend, cuda
-from minillm.graphs.emulator.streams import now
+from minillm.grading.device_memory import on_device
+from minillm.graphs import cuda
 
 # What a dispatched operation does not show when the device is emulated: there, the values are on the host.
 READS = {Tensor.tolist, Tensor.numpy, Tensor.__array__, Tensor.__repr__, Tensor.__format__}
@@ -22,13 +22,8 @@ def tensors_in(tree) -> list[Tensor]:
     return [each for each in tree_leaves(tree) if isinstance(each, Tensor)]
 
 
-def on_device(tensor: Tensor) -> bool:
-    """Whether `tensor` is in device memory; without a GPU this can be told within `graphs.heap()` only."""
-    return tensor.is_cuda if backend == "cuda" else now.heap.on_device(tensor)
-
-
 class HostWaits(TorchFunctionMode):
-    """``with HostWaits(noted):`` calls ``noted()`` at every wait, inside ``graphs.heap()``.
+    """``with HostWaits(noted):`` calls ``noted()`` at every wait, inside ``as_on_a_gpu()``.
 
     A wait is what needs the device's values on the host (`.item()`, `bool`, `.tolist()`, a copy to the
     host, a shape that depends on data), `synchronize()` of the device, a stream or an event, and a loop that

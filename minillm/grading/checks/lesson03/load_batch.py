@@ -1,7 +1,7 @@
 """Exercise 3.2: load a batch into static inputs, and leave nothing of the batch before."""
 
 from minillm.grading.checks.lesson03.load_judge import judge_load, make_batch
-from minillm.grading.checks.lesson03.watching import device_memory
+from minillm.grading.device_memory import as_on_a_gpu
 from minillm.grading.registry import exercise
 
 
@@ -70,7 +70,7 @@ from minillm.grading.registry import exercise
     },
 )
 def check_load(answer, rng):
-    with device_memory():
+    with as_on_a_gpu():
         rows, columns = rng.randint(6, 8), rng.randint(5, 7)
         static = make_batch(rng, rows, columns)  # full of numbers that no padding has
         sizes = [(rows, columns), (rng.randint(2, rows - 3), rng.randint(2, columns - 3)), (rows - 1, 1)]

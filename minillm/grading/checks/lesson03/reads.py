@@ -5,6 +5,7 @@ from contextlib import suppress
 import torch
 
 from minillm import graphs
+from minillm.grading.device_memory import on_device
 
 # Names of torch functions that need a device tensor's values on the host, and so wait for them.
 READS = {
@@ -39,13 +40,3 @@ def goes_to_host(name: str, func, args, kwargs) -> bool:
     with suppress(TypeError, RuntimeError):  # a dtype, or another tensor
         return torch.device(named).type == "cpu"
     return isinstance(named, torch.Tensor) and not named.is_cuda
-
-
-def on_device(tensor) -> bool:
-    """Whether a tensor is in device memory; without a GPU only within `device_memory`."""
-    if not isinstance(tensor, torch.Tensor):
-        return False
-    if graphs.backend == "cuda":
-        return tensor.is_cuda
-    heap = graphs.emulator.streams.now.heap
-    return heap is None or heap.on_device(tensor)

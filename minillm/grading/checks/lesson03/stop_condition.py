@@ -7,8 +7,8 @@ import torch
 from minillm.grading.checks.lesson03.host_waits import HostWaits
 from minillm.grading.checks.lesson03.stop_script import Case, ScriptedStep, make_cases
 from minillm.grading.checks.lesson03.stop_truth import judge
+from minillm.grading.device_memory import as_on_a_gpu
 from minillm.grading.registry import Wrong, exercise
-from minillm.graphs import heap
 
 # What still passes: a synchronize() beside the read, and the last check and lengths beside the tokens.
 MOST_AT_A_CHECK, MOST_AT_THE_END = 2, 4
@@ -65,7 +65,7 @@ MOST_AT_A_CHECK, MOST_AT_THE_END = 2, 4
 )
 def check_decode_until_done(answer, rng):
     for case in make_cases(rng):
-        with heap(), torch.no_grad():
+        with as_on_a_gpu(), torch.no_grad():
             _check(answer, case)
 
 

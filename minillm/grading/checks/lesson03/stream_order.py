@@ -12,9 +12,10 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from minillm.grading.checks.lesson03.host_waits import tensors_in
-from minillm.grading.checks.lesson03.reads import READS, on_device
+from minillm.grading.checks.lesson03.reads import READS
 from minillm.grading.checks.lesson03.temperature_watch import writes
 from minillm.grading.checks.lesson03.watching import Watch, memory
+from minillm.grading.device_memory import on_device
 from minillm.graphs import cuda
 
 

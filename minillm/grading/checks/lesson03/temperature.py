@@ -4,8 +4,9 @@ import torch
 
 from minillm.grading.checks.lesson03.temperature_truth import judge, oracle
 from minillm.grading.checks.lesson03.temperature_watch import Watch
+from minillm.grading.device_memory import as_on_a_gpu
 from minillm.grading.registry import Wrong, exercise
-from minillm.graphs import cuda, device, heap
+from minillm.graphs import cuda, device
 
 # What CUDA says when it will not capture something -> the mistake behind it.
 REFUSALS = {
@@ -73,7 +74,7 @@ POISON = 37.0  # what freed memory holds next
 )
 def check_capture_softmax(answer, rng):
     for rows, vocabulary in ((3, 17), (1, 40)):
-        with heap(), torch.no_grad():
+        with as_on_a_gpu(), torch.no_grad():
             _check(answer, rng, rows, vocabulary)
 
 

@@ -6,7 +6,8 @@ import weakref
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from minillm.grading.checks.lesson03.host_waits import on_device, tensors_in
+from minillm.grading.checks.lesson03.host_waits import tensors_in
+from minillm.grading.device_memory import on_device
 from minillm.graphs import cuda
 
 

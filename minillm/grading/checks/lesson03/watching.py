@@ -9,7 +9,8 @@ from torch.overrides import TorchFunctionMode
 
 from minillm import graphs
 from minillm.grading.checks.lesson03.polls import Polls
-from minillm.grading.checks.lesson03.reads import READS, by_mask, goes_to_host, on_device
+from minillm.grading.checks.lesson03.reads import READS, by_mask, goes_to_host
+from minillm.grading.device_memory import on_device
 
 MOVES = {"set_", "resize_"}
 
@@ -82,16 +83,6 @@ class Watch(TorchFunctionMode):
             yield
         finally:
             owner.synchronize = original
-
-
-@contextmanager
-def device_memory():
-    """Memory as on a GPU: ``.cpu()`` copies, and the host's tensors are told apart. A heap may be active."""
-    if graphs.backend != "cuda" and graphs.emulator.streams.now.heap is not None:
-        yield
-        return
-    with graphs.heap():
-        yield
 
 
 def captured(step, *inputs):

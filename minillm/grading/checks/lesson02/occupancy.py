@@ -1,37 +1,14 @@
 """Who has the memory at an address: the same questions on a GPU and on the emulator."""
 
-import contextlib
-import gc
-
 import torch
 
-from minillm.graphs import backend, cuda, heap, pool_map
-
-
-@contextlib.contextmanager
-def as_on_a_gpu():
-    """Device memory that is handed out again when a tensor dies, on the emulator too.
-
-    The garbage collector rests meanwhile: should it find an old answer's graph during a capture, that
-    capture would break (https://github.com/pytorch/pytorch/issues/161037).
-    """
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        with contextlib.nullcontext() if _heap_in_use() else heap():
-            yield
-    finally:
-        if collects:
-            gc.enable()
-
-
-def _heap_in_use():
-    return None if backend == "cuda" else cuda.streams.now.heap
+from minillm.grading.device_memory import heap_in_use
+from minillm.graphs import backend, cuda, pool_map
 
 
 def in_use(address: int) -> bool | None:
     """Whether a tensor outside of graph pools lives at `address`; None if it is a graph's pool or unknown."""
-    pool = (0, 0) if backend == "cuda" else _heap_in_use().device.handle
+    pool = (0, 0) if backend == "cuda" else heap_in_use().device.handle
     for segment in pool_map(pool):
         if segment.address <= address < segment.address + segment.size:
             return any(
@@ -39,11 +16,6 @@ def in_use(address: int) -> bool | None:
                 for block in segment.blocks
             )
     return None
-
-
-def on_device(tensor: torch.Tensor) -> bool:
-    """Whether it lies in device memory, a graph's pool included."""
-    return tensor.is_cuda if backend == "cuda" else _heap_in_use().on_device(tensor)
 
 
 def squat(like: torch.Tensor, count: int = 8) -> list[torch.Tensor]:
